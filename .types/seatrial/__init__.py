@@ -1,0 +1,1 @@
+../../src/seatrial/__init__.py

@@ -1,0 +1,1 @@
+"""Facts of machines: memory, bandwidth, compute and storage, each with its source."""

@@ -1,0 +1,1 @@
+"""How an engine uses a device: fitted coefficients as TOML, each with its error."""

@@ -1,0 +1,1 @@
+"""Numbers in English and Chinese text: find them with exact spans, normalize them, compare them."""

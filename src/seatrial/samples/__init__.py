@@ -1,0 +1,1 @@
+"""Two invented meeting transcripts, one Chinese and one English, for demos and tests."""
