@@ -21,7 +21,6 @@ def build_app() -> typer.Typer:
 
     app = typer.Typer(
         add_completion=False,
-        no_args_is_help=True,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
         help="Dry-run a small language model on a device before you ship it.",
@@ -45,7 +44,9 @@ def _print_version(wanted: bool) -> None:
 
 
 def _version_option(
-    version: bool = typer.Option(False, "--version", callback=_print_version, is_eager=True, help="Print the version."),
+    version: bool = typer.Option(
+        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
+    ),
 ) -> None:
     """Dry-run a small language model on a device before you ship it."""
 
@@ -57,21 +58,17 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run_command(arguments: list[str]) -> int:
     """Exit code of one command line; `UserError` becomes one line on stderr and 2."""
-    import click
-
     try:
-        code = build_app()(args=arguments, prog_name="seatrial", standalone_mode=False)
+        code = build_app()(args=arguments or ["--help"], prog_name="seatrial", standalone_mode=False)
+        sys.stdout.flush()
         return code if isinstance(code, int) else EXIT_DONE
     except UserError as error:
         print_error(str(error))
         return EXIT_BAD_INPUT
-    except click.exceptions.NoArgsIsHelpError as error:
-        error.show()
+    except typer.TyperException as error:
+        print_error(" ".join(error.format_message().split()))
         return EXIT_BAD_INPUT
-    except click.ClickException as error:
-        print_error(error.format_message())
-        return EXIT_BAD_INPUT
-    except (KeyboardInterrupt, click.exceptions.Abort):
+    except (KeyboardInterrupt, typer.Abort):
         print_error("interrupted")
         return EXIT_INTERRUPTED
     except BrokenPipeError:
