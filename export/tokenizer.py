@@ -2,7 +2,7 @@
 
 Only `tokenizers` and `jinja2`: running a finished bundle must not need transformers. Templates come from
 whoever made the model, so they are rendered in jinja2's immutable sandbox. Text is data: a special token
-spelled out in a transcript is encoded as plain characters, so that nobody ends a turn by writing `<|im_end|>`.
+spelled out in a transcript is encoded as plain characters, so that none ends a turn by writing `<|im_end|>`.
 
 It knows nothing about languages, prompts or sampling.
 """

@@ -1,0 +1,37 @@
+"""How onnxruntime is opened here: one place for its options and for the wording of its refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import onnxruntime as ort
+
+from seatrial.errors import UserError
+
+PROVIDERS = ["CPUExecutionProvider"]
+
+
+def session_options(threads: int) -> ort.SessionOptions:
+    """Options of every decoder session: threads set once, quiet, no memory patterns.
+
+    The shapes change with every token (the mask grows), so a memory pattern per shape would only pile up.
+    """
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.enable_mem_pattern = False
+    options.log_severity_level = 3
+    return options
+
+
+def open_session(model: str | bytes, options: ort.SessionOptions, where: Path) -> ort.InferenceSession:
+    """An onnxruntime session on the CPU, external data taken from the folder `where`.
+
+    Raises `UserError` naming `where` when onnxruntime refuses the model.
+    """
+    if isinstance(model, bytes):
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(where))
+    try:
+        return ort.InferenceSession(model, options, providers=PROVIDERS)
+    except Exception as error:  # onnxruntime's exceptions share no public base class
+        raise UserError(f"{where}: onnxruntime {ort.__version__} cannot open this model: {error}") from error
