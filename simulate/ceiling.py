@@ -138,8 +138,8 @@ def open_ceiling(
 ) -> Ceiling:
     """The strongest ceiling of `limit_bytes` that can be made here.
 
-    `mapped`: the run maps its weights. RLIMIT_DATA counts writable private mappings as data, so for such a run
-    it would refuse memory that costs nothing; accounting is used instead, and said.
+    `mapped`: the run maps its weights. RLIMIT_DATA counts writable private mappings as data, so it would
+    refuse such a run memory that costs nothing; accounting is used instead, and said.
     Raises `UserError` for a ceiling too small to start anything, and under `strict` for anything weaker than
     enforcement.
     """
