@@ -2,8 +2,8 @@
 
 Resident size alone mixes memory that a process owns with file pages that the kernel may take back, so a
 mapped model looks as large as a copied one. Private is anonymous memory; mapped is resident file
-pages (weights and shared libraries). The sampler is a thread in the parent, so it sees a child that is stuck in
-native code.
+pages (weights and shared libraries). The sampler is a thread in the parent, so it sees a child that is stuck
+in native code.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Keeping a real pace: sleep until the device would have been done.
 
 Due times are absolute, so that what a sleep overshoots is taken off the next one and the pace does not
-drift. A host slower than the device is never made up for later (no burst): the schedule starts again from now,
-and the token counts as host-limited. Time source and sleep are parameters; the clock must be monotonic, and
-one that runs backwards all the same is taken as standing still.
+drift. A host slower than the device is never made up for later (no burst): the schedule starts again from
+now, and the token counts as host-limited. Time source and sleep are parameters; the clock must be monotonic,
+and one that runs backwards all the same is taken as standing still.
 """
 
 from __future__ import annotations
