@@ -1,8 +1,8 @@
 """Two invented meeting transcripts, one Chinese and one English, for demos and tests.
 
-All people, companies and products in them are made up. Each meeting has a good summary, whose every figure and
-name agrees with the transcript, and a flawed one with known errors; `planted.toml` lists those errors, so that
-the guards can be judged on text whose truth is known. Reading them needs nothing but the standard library.
+All people, companies and products in them are made up. Each meeting has a good summary, whose every figure
+and name agrees with the transcript, and a flawed one with known errors; `planted.toml` lists those errors,
+so that the guards can be judged on text whose truth is known. Reading them needs only the standard library.
 """
 
 import tomllib
@@ -30,9 +30,9 @@ _SUMMARY_ENDING = {"good": "summary", "flawed": "summary_flawed"}
 class PlantedError:
     """One error of a flawed summary.
 
-    `text` is what the flawed summary says and occurs there exactly once, within `context`; `right` is what the good
-    summary says there. `elsewhere` tells that the wrong value does occur in the transcript, in another role,
-    so that looking it up in the source is not enough to notice it.
+    `text` is what the flawed summary says, exactly once within `context`, which stands there exactly once;
+    `right` is what the good summary says in its place. `elsewhere` tells that the wrong value does occur in
+    the transcript, in another role, so that looking it up in the source is not enough to notice it.
     """
 
     language: Language
@@ -42,10 +42,18 @@ class PlantedError:
     kind: str
     elsewhere: bool
 
+    def span(self, summary: str) -> tuple[int, int]:
+        """Where the error stands in the flawed summary: [start, end) in characters.
+
+        Raises ValueError when the text does not hold it.
+        """
+        start = summary.index(self.context) + self.context.index(self.text)
+        return start, start + len(self.text)
+
     @property
     def guard(self) -> Literal["names", "numbers"]:
         """The guard whose business the error is."""
-        return "names" if self.kind in ("person", "organisation") else "numbers"
+        return "names" if self.kind == "person" else "numbers"
 
 
 def sample_path(language: str) -> Path:
@@ -59,14 +67,14 @@ def sample_text(language: str) -> str:
 
 
 def summary_path(language: str, kind: SummaryKind = "good") -> Path:
-    """Where the good or the flawed summary of a sample lies. Raises `UserError` for an unknown language or kind."""
+    """Where a summary of a sample lies. Raises `UserError` for an unknown language or kind."""
     if kind not in _SUMMARY_ENDING:
         raise UserError(f"no sample summary of the kind {kind!r}: choose good or flawed")
     return _file(f"meeting_{_known(language)}_{_SUMMARY_ENDING[kind]}.txt")
 
 
 def summary_text(language: str, kind: SummaryKind = "good") -> str:
-    """The good or the flawed summary of a sample. Raises `UserError` for an unknown language or kind."""
+    """A summary of a sample, good or flawed. Raises `UserError` for an unknown language or kind."""
     return summary_path(language, kind).read_text(encoding="utf-8")
 
 
@@ -87,7 +95,5 @@ def _file(name: str) -> Path:
     """A data file of this package; a package that was left inside a zip archive has no path to give."""
     found = files(__name__).joinpath(name)
     if not isinstance(found, Path) or not found.is_file():
-        raise UserError(
-            f"sample file {name} is not on disk: reinstall seatrial, unpacked, with its package data"
-        )
+        raise UserError(f"sample file {name} is not on disk: install seatrial again, unpacked")
     return found
