@@ -191,7 +191,7 @@ def _data_limit() -> int | None:
 
 
 def _die_with_parent(parent: int) -> None:
-    """Linux: SIGKILL when the parent ends, however it ends. Elsewhere the closed pipe does, one event later."""
+    """Linux: SIGKILL when the parent ends, however it ends. Elsewhere the closed pipe does it."""
     if sys.platform != "linux":
         return
     import ctypes

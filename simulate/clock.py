@@ -1,8 +1,8 @@
 """The device's clock: what a piece of work would have taken there, added up in virtual time.
 
-Seconds of one pass, from bytes and operations through a runtime's coefficients:
+Seconds of one pass:
 
-    t = max(a x bytes / bandwidth, operations / compute) + b + paged bytes / storage
+    t = max(moved bytes / bandwidth, compute) + fixed + paged bytes / storage
 
 Bandwidth may be a curve over time (another program starts, the laptop gets hot): the bytes are then moved
 along the curve, so a dip costs exactly what it covers. This module adds seconds to a number; it never sleeps
@@ -66,50 +66,18 @@ class BandwidthCurve:
 
 @dataclass(frozen=True)
 class Work:
-    """One pass: bytes moved in memory, operations (a multiply-add is two), bytes paged in from storage."""
+    """One pass. `moved_bytes`: weighed by the runtime's factors; `paged_bytes`: read again from storage."""
 
-    bytes: float = 0.0
-    operations: float = 0.0
+    moved_bytes: float = 0.0
+    compute_s: float = 0.0
+    fixed_s: float = 0.0
     paged_bytes: float = 0.0
 
-
-@dataclass(frozen=True)
-class Coefficients:
-    """How an engine uses a device: see the module's formula. `compute_ops` infinite: compute never binds."""
-
-    curve: BandwidthCurve
-    bytes_factor: float = 1.0  # a
-    fixed_s: float = 0.0  # b, per pass
-    compute_ops: float = math.inf
-    storage_Bps: float = math.inf
-
-    def seconds(self, work: Work, start_s: float) -> float:
-        """Device seconds of `work` beginning at `start_s`."""
-        moving = self.curve.seconds_to_move(self.bytes_factor * work.bytes, start_s)
-        computing = work.operations / self.compute_ops
-        paging = work.paged_bytes / self.storage_Bps
-        return max(moving, computing) + self.fixed_s + paging
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values for another process; infinite rates are None."""
-        return {
-            "times_s": list(self.curve.times_s),
-            "rates_Bps": list(self.curve.rates_Bps),
-            "bytes_factor": self.bytes_factor,
-            "fixed_s": self.fixed_s,
-            "compute_ops": self.compute_ops if math.isfinite(self.compute_ops) else None,
-            "storage_Bps": self.storage_Bps if math.isfinite(self.storage_Bps) else None,
-        }
-
-    @classmethod
-    def from_json(cls, table: dict[str, Any]) -> Coefficients:
-        return cls(
-            BandwidthCurve(tuple(table["times_s"]), tuple(table["rates_Bps"])),
-            table["bytes_factor"],
-            table["fixed_s"],
-            math.inf if table["compute_ops"] is None else table["compute_ops"],
-            math.inf if table["storage_Bps"] is None else table["storage_Bps"],
-        )
+    def seconds(self, curve: BandwidthCurve, storage_Bps: float | None, start_s: float = 0.0) -> float:
+        """Device seconds of this pass beginning at `start_s`; paging without a storage rate is free."""
+        moving_s = curve.seconds_to_move(self.moved_bytes, start_s)
+        paging_s = self.paged_bytes / storage_Bps if storage_Bps else 0.0
+        return max(moving_s, self.compute_s) + self.fixed_s + paging_s
 
 
 class VirtualClock:

@@ -1,8 +1,8 @@
 """The parent's side of the child process: start it under the ceiling, give orders, read events, bury it.
 
 A dead child is a value (`ChildDied`: how, and whether for want of memory), never a traceback. A child that
-says nothing for `patience_s` hangs and is killed. Leaving the context leaves no process behind, whatever happened.
-This module knows the protocol and nothing of summaries.
+says nothing for `patience_s` hangs and is killed. Leaving the context leaves no process behind, whatever
+happened. This module knows the protocol and nothing of summaries.
 """
 
 from __future__ import annotations

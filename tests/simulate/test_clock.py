@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from seatrial.devices.units import parse_rate
 from seatrial.errors import UserError
-from seatrial.simulate.clock import BandwidthCurve, Coefficients, VirtualClock, Work, parse_curve
+from seatrial.simulate.clock import BandwidthCurve, VirtualClock, Work, parse_curve
 from seatrial.simulate.pace import Pacer
 
 rates = st.floats(1e6, 1e12)
@@ -53,11 +53,11 @@ def test_two_pieces_take_as_long_as_one(curve: BandwidthCurve, first: float, sec
 
 
 def test_a_pass_takes_what_the_formula_says() -> None:
-    engine = Coefficients(BandwidthCurve.constant(50e9), 1.25, 0.002, 8e12, 2e9)
-    assert engine.seconds(Work(1.6e9), 0) == pytest.approx(1.25 * 1.6e9 / 50e9 + 0.002)
-    assert engine.seconds(Work(1.6e9, 2.52e13), 0) == pytest.approx(2.52e13 / 8e12 + 0.002)
+    curve = BandwidthCurve.constant(50e9)
+    assert Work(1.6e9, fixed_s=0.002).seconds(curve, 2e9) == pytest.approx(0.034)
+    assert Work(1.6e9, 3.15, 0.002).seconds(curve, 2e9) == pytest.approx(3.152)
     # A dense model read in order through a cache that is too small: all of it again for every token.
-    assert engine.seconds(Work(1.6e9, paged_bytes=1.6e9), 0) == pytest.approx(0.04 + 0.002 + 0.8)
+    assert Work(1.6e9, paged_bytes=1.6e9).seconds(curve, 2e9) == pytest.approx(0.032 + 0.8)
 
 
 def test_a_dip_costs_exactly_what_it_covers() -> None:
@@ -66,14 +66,6 @@ def test_a_dip_costs_exactly_what_it_covers() -> None:
     assert curve.seconds_to_move(10e9, 0.5) == pytest.approx(0.5 + 1.0 + 0.0)
     assert curve.seconds_to_move(20e9, 0.0) == pytest.approx(2.5)
     assert (curve.rate_at(0.99), curve.rate_at(1.0), curve.rate_at(9.0)) == (10e9, 5e9, 10e9)
-
-
-def test_coefficients_survive_the_way_to_another_process() -> None:
-    for engine in (
-        Coefficients(BandwidthCurve((0.0, 3.0), (1e9, 2e9)), 1.1, 0.01, 8e12, 2e9),
-        Coefficients(BandwidthCurve.constant(1e9)),
-    ):
-        assert Coefficients.from_json(engine.to_json()) == engine
 
 
 @given(st.lists(st.floats(1e-7, 10.0), max_size=300))
