@@ -1,0 +1,265 @@
+"""Breakdown while the model writes: uncertain for too long, stuck in a loop, or not finite.
+
+Three rules look at different faults, and none may silence another: an entropy run sees a model that no longer
+knows what to write, the smoothed mean sees the same with gaps, the repetition rule sees the confident loop
+that entropy never shows, and a row with NaN trips at once. Once tripped, a guard stays tripped: what comes
+later in that generation is not evidence of health. Steps after an end token are not part of the text and
+never count.
+
+It says that the text has broken down, not that a figure is wrong; `entity_starts` marks figures and names
+whose first token was uncertain, which is a hint for the number and name guards and never a trip.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seatrial.errors import UserError
+from seatrial.guards.signals import SignalMeter, Signals, signals, signals_of_rows
+from seatrial.guards.thresholds import Thresholds, require_can_fire
+from seatrial.guards.verdict import Finding, GuardReport, Verdict
+
+__all__ = [
+    "BreakdownGuard",
+    "BreakdownState",
+    "LoopCounter",
+    "Signals",
+    "Thresholds",
+    "Trip",
+    "UncertainStart",
+    "entity_starts",
+    "signals",
+    "signals_of_rows",
+]
+
+
+@dataclass(frozen=True)
+class Trip:
+    """Which rule fired, at which token (from 0), in one plain sentence. `since` is the first token of the
+    fault.
+    """
+
+    rule: str  # "entropy_run" | "smoothed_entropy" | "repetition" | "not_finite"
+    at_token: int
+    since: int
+    detail: str
+
+
+@dataclass(frozen=True)
+class BreakdownState:
+    """Where the guard stands after a token: what a trace keeps."""
+
+    token_index: int
+    signals: Signals
+    run: int  # steps in a row above the threshold, this one included
+    smoothed_nats: float
+    alert: bool  # between enter and leave
+    repeats: float  # how many times the best-repeating phrase stands in a row
+    trip: Trip | None
+    ended: bool = False
+
+
+class LoopCounter:
+    """For each period p: how long the last tokens have been a repetition of the p tokens before them."""
+
+    def __init__(self, longest_phrase: int) -> None:
+        self._past: NDArray[np.int64] = np.full(longest_phrase, -1, np.int64)  # newest first
+        self._same: NDArray[np.int64] = np.zeros(longest_phrase, np.int64)
+        self.periods: NDArray[np.int64] = np.arange(1, longest_phrase + 1)
+
+    def push(self, token: int) -> None:
+        self._same = np.where(self._past == token, self._same + 1, 0)
+        self._past[1:] = self._past[:-1]
+        self._past[0] = token
+
+    def covered(self) -> NDArray[np.int64]:
+        """Tokens at the end that are one phrase of each period again and again, its first time included."""
+        return self._same + self.periods
+
+    def best(self, least_tokens: int) -> tuple[float, int]:
+        """(times in a row, period) of the phrase repeated most often over at least `least_tokens`; (1.0,
+        0): none.
+        """
+        times = np.where(self.covered() >= least_tokens, self.covered() / self.periods, 1.0)
+        times[self._same == 0] = 1.0
+        place = int(times.argmax())
+        return (float(times[place]), place + 1) if times[place] > 1.0 else (1.0, 0)
+
+
+class BreakdownGuard:
+    """Watches one generation, one token after another; make a new one for the next.
+
+    `top_k`: the logits are only those of the k best tokens, so their entropy cannot pass ln k.
+    Raises `UserError` for thresholds that cannot fire.
+    """
+
+    def __init__(
+        self,
+        vocabulary_size: int,
+        thresholds: Thresholds | None = None,
+        *,
+        end_ids: Iterable[int] = (),
+        top_k: int | None = None,
+    ) -> None:
+        self.thresholds = thresholds or Thresholds()
+        require_can_fire(self.thresholds, vocabulary_size, top_k)
+        self.trip: Trip | None = None
+        self._end_ids = frozenset(end_ids)
+        self._meter = SignalMeter(vocabulary_size)
+        self._loops = LoopCounter(self.thresholds.repeat_ngram)
+        self._state = BreakdownState(-1, Signals(0.0, 1.0, 1.0, 0.0, 0.0), 0, 0.0, False, 1.0, None)
+        self._alert_since = 0
+
+    def observe(self, logits: NDArray[np.floating], token: int) -> BreakdownState:
+        """Takes the row (V,) that `token` was chosen from. After an end token nothing changes any more."""
+        if self._state.ended:
+            return self._state
+        return self.observe_signals(self._meter.measure(logits, token), token)
+
+    def observe_signals(self, measured: Signals, token: int) -> BreakdownState:
+        """The same from signals that were measured elsewhere, as in a trace."""
+        before = self._state
+        if before.ended:
+            return before
+        if token in self._end_ids:
+            self._state = _ended(before)
+            return self._state
+        index = before.token_index + 1
+        self._loops.push(token)
+        run = before.run + 1 if measured.entropy > self.thresholds.entropy_nats else 0
+        smoothed = self._smoothed(before, measured, index)
+        alert = smoothed > self.thresholds.smoothed_enter_nats or (
+            before.alert and smoothed >= self.thresholds.smoothed_leave_nats
+        )
+        if alert and not before.alert:
+            self._alert_since = index
+        repeats, period = self._loops.best(self.thresholds.repeat_tokens)
+        state = BreakdownState(index, measured, run, smoothed, alert, repeats, self.trip)
+        if self.trip is None:
+            self.trip = self._first_rule(state, period)
+        self._state = BreakdownState(index, measured, run, smoothed, alert, repeats, self.trip)
+        return self._state
+
+    def report(self, pieces: Sequence[str] | None = None) -> GuardReport:
+        """Verdict so far. With `pieces`, the text of each token, the finding has its span in the text."""
+        if self.trip is None:
+            return GuardReport("breakdown", Verdict.OK)
+        span, text = _place(self.trip, pieces)
+        finding = Finding(
+            guard="breakdown",
+            text=text,
+            span=span,
+            kind=self.trip.rule,
+            verdict=Verdict.FAIL,
+            reason=self.trip.rule,
+            value=str(self.trip.at_token),
+            unit="token",
+            detail=self.trip.detail,
+        )
+        return GuardReport("breakdown", Verdict.FAIL, (finding,))
+
+    def _smoothed(self, before: BreakdownState, measured: Signals, index: int) -> float:
+        """Exponential mean that starts as the plain mean, so that a first uncertain token does not weigh
+        most.
+        """
+        if not measured.finite:
+            return before.smoothed_nats
+        share = 1.0 / min(index + 1, self.thresholds.smoothing_tokens)
+        return before.smoothed_nats + share * (measured.entropy - before.smoothed_nats)
+
+    def _first_rule(self, state: BreakdownState, period: int) -> Trip | None:
+        limits, now = self.thresholds, state.token_index
+        if not state.signals.finite:
+            return Trip("not_finite", now, now, f"the logits of token {now} are not finite")
+        if state.run >= limits.run_length:
+            since = now - state.run + 1
+            return Trip(
+                "entropy_run",
+                now,
+                since,
+                f"{state.run} tokens in a row above {limits.entropy_nats:g} nats, from token {since}",
+            )
+        if state.alert and now - self._alert_since + 1 >= limits.smoothed_dwell:
+            return Trip(
+                "smoothed_entropy",
+                now,
+                self._alert_since,
+                f"mean entropy {state.smoothed_nats:.2f} nats, above {limits.smoothed_enter_nats:g} since"
+                f" token {self._alert_since}",
+            )
+        if state.repeats >= limits.repeat_times:
+            since = now - int(state.repeats * period) + 1
+            return Trip(
+                "repetition",
+                now,
+                since,
+                f"one phrase of {period} tokens {state.repeats:g} times in a row, from token {since}",
+            )
+        return None
+
+
+def _ended(before: BreakdownState) -> BreakdownState:
+    return BreakdownState(
+        before.token_index,
+        before.signals,
+        before.run,
+        before.smoothed_nats,
+        before.alert,
+        before.repeats,
+        before.trip,
+        ended=True,
+    )
+
+
+def _place(trip: Trip, pieces: Sequence[str] | None) -> tuple[tuple[int, int], str]:
+    if pieces is None:
+        return (0, 0), ""
+    if len(pieces) <= trip.at_token:
+        raise UserError(
+            f"{len(pieces)} pieces of text for a trip at token {trip.at_token}: one for each token is needed"
+        )
+    start = sum(map(len, pieces[: trip.since]))
+    text = "".join(pieces[trip.since : trip.at_token + 1])
+    return (start, start + len(text)), text
+
+
+@dataclass(frozen=True)
+class UncertainStart:
+    """A figure or name whose first token was uncertain: look at it twice."""
+
+    span: tuple[int, int]  # in the text
+    at_token: int
+    entropy_nats: float
+
+
+def entity_starts(
+    spans: Iterable[tuple[int, int]],
+    pieces: Sequence[str],
+    entropies_nats: Sequence[float],
+    *,
+    above_nats: float,
+) -> list[UncertainStart]:
+    """Which of `spans` (figures and names of the text) begin in a token with an entropy above `above_nats`.
+
+    `pieces` is the text of each token in order, `entropies_nats` the entropy each was chosen at. Only the
+    first token tells: two tokens into a name the model merely completes what it began.
+    """
+    if len(pieces) != len(entropies_nats):
+        raise UserError(
+            f"{len(pieces)} pieces and {len(entropies_nats)} entropies: one each per token is needed"
+        )
+    ends = np.cumsum([len(piece) for piece in pieces])
+    found = []
+    for start, end in spans:
+        place = int(np.searchsorted(ends, start, side="right"))
+        if place >= len(pieces):
+            raise UserError(f"span [{start}, {end}) begins behind the end of the text of the pieces")
+        entropy = entropies_nats[place]
+        if entropy > above_nats or math.isnan(entropy):
+            found.append(UncertainStart((start, end), place, entropy))
+    return found
