@@ -1,0 +1,149 @@
+"""`seatrial plan`: how long a job takes on a device and whether it fits, before anything heavy is started."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from seatrial.devices.runtime import Interval
+    from seatrial.simulate.plan import Plan
+
+
+def plan(
+    model: str = typer.Option(..., "--model", help="A folder, hub id, GGUF file, bundle or config.json."),
+    device: str = typer.Option("thin-laptop-8gb", "--device", help="A device's name, a TOML file, or `all`."),
+    runtime: str | None = typer.Option(None, "--runtime", help="A runtime's name or a TOML file."),
+    weights: str | None = typer.Option(
+        None, "--weights", help="Weight format; the file's own where there is one."
+    ),
+    kv: str | None = typer.Option(None, "--kv", help="KV cache format: fp32, fp16, int8, int4."),
+    prompt_tokens: int = typer.Option(4200, "--prompt-tokens", help="Length of the prompt."),
+    max_tokens: int = typer.Option(400, "--max-tokens", help="Length of the summary."),
+    deadline: str | None = typer.Option(None, "--deadline", help="Time the job may take, as in 20s."),
+    ceiling: str | None = typer.Option(None, "--ceiling", help="Memory the job may take, as in 4GB or 4GiB."),
+    other_programs: str | None = typer.Option(None, "--other-programs", help="Memory other programs hold."),
+    measured_bandwidth: str | None = typer.Option(
+        None, "--measured-bandwidth", help="Bandwidth measured by reading, as in 32GB/s."
+    ),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    quiet: bool = typer.Option(False, "--quiet", help="No notes."),
+) -> int:
+    """Plan time and memory of a job on a device."""
+    from seatrial.cli.output import print_json
+    from seatrial.devices.units import parse_bytes, parse_rate, parse_time
+    from seatrial.simulate.plan import Job
+
+    job = Job(
+        prompt_tokens=prompt_tokens,
+        max_tokens=max_tokens,
+        weights=weights,
+        kv=kv,
+        deadline_s=parse_time(deadline) if deadline else None,
+        ceiling_bytes=parse_bytes(ceiling) if ceiling else None,
+        other_programs_bytes=parse_bytes(other_programs) if other_programs else 0,
+    )
+    measured_Bps = parse_rate(measured_bandwidth) if measured_bandwidth else None
+    plans = _plans(model, device, runtime, job, measured_Bps)
+    if as_json:
+        print_json({"plans": [p.to_json() for p in plans]} if device == "all" else plans[0].to_json())
+    elif device == "all":
+        _print_all(plans)
+    else:
+        _print_plan(plans[0], quiet)
+    return 0
+
+
+def _plans(model: str, device: str, runtime: str | None, job: Any, measured_Bps: float | None) -> list[Plan]:
+    from seatrial.devices.device import device_names, load_device, with_measured_bandwidth
+    from seatrial.devices.runtime import load_runtime
+    from seatrial.simulate.plan import plan as make_plan
+
+    architecture = _architecture(model)
+    found = [load_device(name) for name in (device_names() if device == "all" else [device])]
+    if measured_Bps is not None:
+        found = [with_measured_bandwidth(one, measured_Bps) for one in found]
+    plans = [make_plan(architecture, one, load_runtime(runtime or one.runtime), job) for one in found]
+    return sorted(plans, key=lambda one: (not one.fits, one.total_s.mid))
+
+
+def _architecture(model: str) -> Any:
+    """The architecture behind `--model`: a local path as it is, else only the config.json of a hub id."""
+    from pathlib import Path
+
+    from seatrial.export.architecture import hub_config, read_architecture
+
+    path = Path(model)
+    looks_local = (
+        path.exists() or model.startswith((".", "/", "~")) or path.suffix in (".gguf", ".json", ".onnx")
+    )
+    return read_architecture(path.expanduser()) if looks_local else read_architecture(hub_config(model))
+
+
+def _print_plan(plan: Plan, quiet: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from seatrial.devices.units import format_bytes
+
+    console = Console()
+    job = plan.job
+    console.print(
+        f"{plan.cost.name} ({plan.cost.weights} weights, {plan.cost.kv.name} KV) on {plan.device.name} with "
+        f"{plan.runtime.name}: {job.prompt_tokens} + {job.max_tokens} tokens"
+    )
+    table = Table("memory", "", box=None)
+    for part in ("weights", "kv", "activation", "runtime", "peak"):
+        table.add_row(part, format_bytes(getattr(plan.memory, f"{part}_bytes")))
+    table.add_row(
+        "available", format_bytes(plan.available_bytes) + (": fits" if plan.fits else ": DOES NOT FIT")
+    )
+    console.print(table)
+    times = Table("time", "low", "mid", "high", "bound by", box=None)
+    for name, interval, bound in _times(plan):
+        times.add_row(name, *_cells(interval), bound)
+    console.print(times)
+    for fallback in plan.fallbacks:
+        console.print(f"fallback: {fallback['action']}: {fallback['effect']}")
+    for note in () if quiet else plan.notes:
+        console.print(f"note: {note}")
+
+
+def _times(plan: Plan) -> list[tuple[str, Interval, str]]:
+    rows = [("load from storage", plan.load_s, "storage")] if plan.load_s else []
+    rows.append(("prefill", plan.prefill_s, plan.bound_prefill))
+    rows += [(f"per token @{context}", seconds, "") for context, seconds in plan.decode_by_context]
+    rows.append(("per token, mean", plan.decode_s, plan.bound_decode))
+    rows.append(("prefill + summary", plan.total_s, ""))
+    return rows
+
+
+def _cells(interval: Interval) -> list[str]:
+    from seatrial.devices.units import format_time
+
+    return [format_time(seconds) for seconds in (interval.low, interval.mid, interval.high)]
+
+
+def _print_all(plans: Sequence[Plan]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from seatrial.devices.units import format_bytes, format_time
+
+    table = Table("device", "runtime", "total", "90 %", "prefill", "per token", "peak", "fits", box=None)
+    for plan in plans:
+        low, mid, high = _cells(plan.total_s)
+        table.add_row(
+            plan.device.id,
+            plan.runtime.id,
+            mid,
+            f"{low} - {high}",
+            format_time(plan.prefill_s.mid),
+            format_time(plan.decode_s.mid),
+            format_bytes(plan.memory.peak_bytes),
+            "yes" if plan.fits else "no",
+        )
+    Console().print(table)
