@@ -1,0 +1,258 @@
+"""What a run is asked, what it tells while it works, and what it ends with: plain data.
+
+`RunResult.to_json` is the document of `seatrial run --json`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from seatrial.errors import EXIT_CHECK_FAILED, EXIT_DONE, EXIT_PARTIAL
+from seatrial.guards.verdict import GuardReport, Verdict, worst
+
+Status = Literal["ok", "fallback", "partial", "failed"]
+Kind = Literal["model", "long", "extractive", "partial"]
+
+EXIT_OF_STATUS: dict[str, int] = {
+    "ok": EXIT_DONE,
+    "fallback": EXIT_DONE,
+    "partial": EXIT_PARTIAL,
+    "failed": EXIT_CHECK_FAILED,
+}
+
+
+@dataclass(frozen=True)
+class RunJob:
+    """Everything that `seatrial run` can be told. Bytes, seconds and bytes per second."""
+
+    transcript: str
+    device: str
+    out: Path
+    model: str | None = None
+    weights: str | None = None
+    kv: str = "fp32"
+    max_tokens: int = 400
+    deadline_s: float | None = None
+    ceiling_bytes: int | None = None
+    other_programs_bytes: int = 0
+    bandwidth_Bps: float | None = None
+    bandwidth_trace: Path | None = None
+    runtime: str | None = None
+    strict: bool = False
+    prompt: Path | None = None
+    pace: Literal["virtual", "real"] = "virtual"
+    stand_in: Path | None = None
+    ballast: bool = False
+    thresholds: Path | None = None
+    threads: int | None = None
+    patience_s: float = 300.0
+    # False: start as asked even where the guard foresees that it will not fit, to see it happen.
+    foresee_memory: bool = True
+    # True: begin with mapped weights.
+    mapped: bool = False
+
+
+class Hooks(Protocol):
+    """What a run tells while it works. Implementations must be quick: they run between tokens."""
+
+    def stage(self, text: str, share: float | None = None) -> None: ...
+    def prefill(self, done: int, of: int, host_s: float, device_s: float) -> None: ...
+    def token(self, piece: str, index: int, of: int, host_s: float, device_s: float) -> None: ...
+    def note(self, text: str) -> None: ...
+
+
+class Silent:
+    """Hooks that tell nobody."""
+
+    def stage(self, text: str, share: float | None = None) -> None: ...
+    def prefill(self, done: int, of: int, host_s: float, device_s: float) -> None: ...
+    def token(self, piece: str, index: int, of: int, host_s: float, device_s: float) -> None: ...
+    def note(self, text: str) -> None: ...
+
+
+@dataclass(frozen=True)
+class Fallback:
+    """What was done about a verdict. `at_token`: tokens written when it happened, None before the first."""
+
+    trigger: str
+    action: str
+    at_token: int | None = None
+    detail: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "trigger": self.trigger,
+            "action": self.action,
+            "at_token": self.at_token,
+            "detail": self.detail,
+        }
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """A text that the model or the extractor wrote, how it was judged, and why it was not delivered."""
+
+    kind: Kind
+    text: str
+    tokens: int
+    guards: tuple[GuardReport, ...]
+    refused: str | None = None
+
+    @property
+    def verdict(self) -> Verdict:
+        return worst(report.verdict for report in self.guards)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "kind": self.kind,
+            "text": self.text,
+            "tokens": self.tokens,
+            "verdict": str(self.verdict),
+            "refused": self.refused,
+            "guards": [report.to_json() for report in self.guards],
+        }
+
+
+@dataclass
+class Phase:
+    """Tokens and seconds of prefill or decode, summed over every attempt of the run."""
+
+    tokens: int = 0
+    steps: int = 0
+    device_s: float = 0.0
+    host_s: float = 0.0
+    limited: int = 0  # steps in which the host was slower than the device
+
+
+@dataclass(frozen=True)
+class MemoryResult:
+    """The ceiling and the two peaks, private and file-backed."""
+
+    ceiling_bytes: int
+    mechanism: str
+    peak_private_bytes: int | None
+    peak_mapped_bytes: int | None
+    mapped_weights: bool
+    peak_ceiling_bytes: int | None = None
+    samples: int = 0
+    source: str = "none"
+    stand_in: dict[str, Any] | None = None
+    notes: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "ceiling_bytes": self.ceiling_bytes,
+            "mechanism": self.mechanism,
+            "peak_private_bytes": self.peak_private_bytes,
+            "peak_mapped_bytes": self.peak_mapped_bytes,
+            "mapped_weights": self.mapped_weights,
+            "peak_ceiling_bytes": self.peak_ceiling_bytes,
+            "samples": self.samples,
+            "source": self.source,
+            "stand_in": self.stand_in,
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """How a run ended."""
+
+    status: Status
+    summary: str
+    summary_kind: Kind
+    device: str
+    model: str
+    weights: str
+    kv: str
+    pace: str
+    prefill: Phase
+    decode: Phase
+    first_token_device_s: float | None
+    first_token_host_s: float | None
+    weight_bytes_per_token: int
+    kv_bytes_per_token: int
+    kv_allocated_bytes: int
+    memory: MemoryResult
+    guards: tuple[GuardReport, ...]
+    fallbacks: tuple[Fallback, ...]
+    attempts: tuple[Attempt, ...]
+    trace: Path
+    bandwidth_Bps: float
+    runtime: str
+    sizes: dict[str, int]
+    windows: int = 1
+    died: dict[str, Any] | None = None
+    stand_in: str | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def exit_code(self) -> int:
+        return EXIT_OF_STATUS[self.status]
+
+    def to_json(self) -> dict[str, Any]:
+        """The document of `run --json`: seconds and milliseconds as named, sizes in bytes."""
+        return {
+            "status": self.status,
+            "summary": self.summary,
+            "summary_kind": self.summary_kind,
+            "device": self.device,
+            "runtime": self.runtime,
+            "model": self.model,
+            "stand_in": self.stand_in,
+            "weights": self.weights,
+            "kv": self.kv,
+            "pace": self.pace,
+            "bandwidth_Bps": self.bandwidth_Bps,
+            "windows": self.windows,
+            "prefill": {
+                "tokens": self.prefill.tokens,
+                "device_s": self.prefill.device_s,
+                "host_s": self.prefill.host_s,
+                "first_token_device_s": self.first_token_device_s,
+                "first_token_host_s": self.first_token_host_s,
+            },
+            "decode": {
+                "tokens": self.decode.tokens,
+                "device_ms_per_token": _ms_each(self.decode.device_s, self.decode.steps),
+                "host_ms_per_token": _ms_each(self.decode.host_s, self.decode.steps),
+                "weight_bytes_per_token": self.weight_bytes_per_token,
+                "kv_bytes_per_token": self.kv_bytes_per_token,
+                "host_limited": _share(self.decode.limited, self.decode.steps),
+            },
+            "kv_allocated_bytes": self.kv_allocated_bytes,
+            "sizes": self.sizes,
+            "memory": self.memory.to_json(),
+            "guards": [report.to_json() for report in self.guards],
+            "fallbacks": [fallback.to_json() for fallback in self.fallbacks],
+            "attempts": [attempt.to_json() for attempt in self.attempts],
+            "died": self.died,
+            "trace": str(self.trace),
+            "notes": list(self.notes),
+        }
+
+
+def _ms_each(seconds: float, steps: int) -> float | None:
+    """Milliseconds per step; None when no step was made."""
+    return 1e3 * seconds / steps if steps else None
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+def refusal(reports: Sequence[GuardReport]) -> str | None:
+    """Why these reports forbid a text to be shown, in one sentence; None when they do not."""
+    failed = [report for report in reports if report.verdict is Verdict.FAIL]
+    if not failed:
+        return None
+    told = []
+    for report in failed:
+        findings = [finding for finding in report.findings if finding.verdict is Verdict.FAIL]
+        shown = "; ".join(f"{f.text!r}: {f.reason}" if f.text else f.detail for f in findings[:3])
+        more = f" and {len(findings) - 3} more" if len(findings) > 3 else ""
+        told.append(f"{report.guard}: {shown}{more}")
+    return "; ".join(told)
