@@ -1,0 +1,1 @@
+../../src/seatrial/doctor.py
