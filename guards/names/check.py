@@ -1,0 +1,113 @@
+"""The names guard: each name of the summary gets a reason, a severity and the nearest name of the source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from seatrial.guards.names.chinese import find_chinese
+from seatrial.guards.names.english import find_english
+from seatrial.guards.names.match_chinese import match_chinese
+from seatrial.guards.names.match_english import match_english
+from seatrial.guards.names.match_script import across_scripts
+from seatrial.guards.names.model import Entity, NameMention
+from seatrial.guards.names.policy import Reason, severities
+from seatrial.guards.names.source import Source, folded_words
+from seatrial.guards.names.tagger import has_chinese
+from seatrial.guards.verdict import Finding, GuardReport, Nearest, Verdict, worst
+
+_DETAIL = {
+    Reason.EXACT: "the source has this name",
+    Reason.SCRIPT: "the same name in the other form of the characters",
+    Reason.ORDER: "the same words in another order",
+    Reason.SURNAME_ONLY: "a part of one name of the source",
+    Reason.INITIALS: "initials of a name of the source",
+    Reason.TITLE_CHANGED: "the source gives this person another title",
+    Reason.AMBIGUOUS: "more than one person of the source has this surname",
+    Reason.HOMOPHONE: "the source has a name that sounds the same",
+    Reason.NEAR_SPELLING: "the source spells it otherwise",
+    Reason.CUT: "only a part of the name in the source",
+    Reason.OTHER_PERSON: "the source has another person with this surname",
+    Reason.NOT_FOUND: "the source does not have this name",
+    Reason.OTHER_SPEAKER: "the source has this said by somebody else",
+    Reason.OTHER_ROLE: "the source says this of another name",
+    Reason.TRANSLITERATED: "the same name in the other script, by its sound",
+    Reason.NOT_CHECKED: "the source writes names in another script; transliteration was not asked for",
+}
+
+
+def find_names(text: str, *, known: Iterable[str] = ()) -> list[NameMention]:
+    """Every name in `text`, in order: people, organisations, places, other proper nouns.
+
+    `known` are names of people to be found even where nothing marks them (lower-case speech recognition).
+    """
+    return Source(text, known).mentions
+
+
+def check_names(
+    summary: str,
+    source: str,
+    *,
+    policy: Mapping[str, Verdict | str] | None = None,
+    known: Iterable[str] = (),
+    transliterate: bool = False,
+) -> GuardReport:
+    """Judge every name of `summary` by `source`.
+
+    `policy` maps a reason (`policy.Reason`) to the severity it should have. `known` are people who may be
+    named though the source does not (an attendance list). With `transliterate` a name that the source writes
+    in the other script is compared by its sound. Raises `UserError` for a policy that names no reason.
+    """
+    chosen = severities(policy)
+    told, heard = Source(summary), Source(source, known)
+    findings = [
+        _finding(mention, *_outcome(mention, told, heard, transliterate), chosen)
+        for mention in summary_names(told, heard)
+    ]
+    return GuardReport("names", worst(f.verdict for f in findings), tuple(findings))
+
+
+def summary_names(told: Source, heard: Source) -> list[NameMention]:
+    """Names of the summary; people of the source are known there even in lower case."""
+    known = [folded_words(name) for name in heard.named_speakers]
+    english = find_english(told.text, [k for k in known if k])
+    chinese = find_chinese(told.text, [s for s in heard.named_speakers if has_chinese(s)])
+    return sorted([*english, *chinese], key=lambda m: m.span)
+
+
+def _outcome(
+    mention: NameMention, told: Source, heard: Source, transliterate: bool
+) -> tuple[Reason, Nearest | None]:
+    if mention.script == "han":
+        outcome = match_chinese(mention, heard, told.text)
+    else:
+        outcome = match_english(mention, heard)
+    return across_scripts(outcome, mention, told, heard, asked=transliterate)
+
+
+def _finding(
+    mention: NameMention, reason: Reason, nearest: Nearest | None, chosen: Mapping[Reason, Verdict]
+) -> Finding:
+    verdict = chosen[reason]
+    doubtful = not mention.certain or mention.kind in ("place", "organisation", "calendar")
+    if verdict is Verdict.FAIL and doubtful and not (mention.script == "latin" and mention.certain):
+        verdict = Verdict.WARN
+    return Finding(
+        guard="names",
+        text=mention.text,
+        span=mention.span,
+        kind=mention.kind,
+        verdict=verdict,
+        reason=str(reason),
+        value=mention.bare,
+        nearest=None if reason is Reason.EXACT and nearest and nearest.text == mention.text else nearest,
+        detail=_DETAIL[reason],
+    )
+
+
+def tag_entities(text: str) -> list[Entity]:
+    """People, organisations and places of `text`, in order, without overlaps."""
+    return [
+        Entity(m.text, m.span, m.kind)
+        for m in find_names(text)
+        if m.kind == "person" or m.kind == "organisation" or m.kind == "place"
+    ]
