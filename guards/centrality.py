@@ -11,15 +11,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
+Integers = NDArray[np.intp]
 
 _HAN = re.compile(r"[\u3400-\u9fff\uf900-\ufaff]+")
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _DAMPING = 0.85
+_SETTLED = 1e-6  # change of all shares together; the order of sentences is settled long before
+_MOST_STEPS = 50
 
 # Words that say nothing of a topic: grammar, and what people say while they think.
 _ENGLISH_STOP = (
@@ -47,9 +52,10 @@ _HAN_STOP = frozenset(
 
 def terms(text: str) -> list[str]:
     """What a sentence is about: words without stop words, and pairs of neighbouring hanzi."""
-    words = [_stem(word) for word in _WORD.findall(_HAN.sub(" ", text.lower().replace("’", "'")))]
-    found = [word for word in words if word not in _STOP and (len(word) > 1 or word.isdigit())]
-    for run in _HAN.findall(text):
+    runs = _HAN.findall(text)
+    latin = (_HAN.sub(" ", text) if runs else text).lower().replace("’", "'")
+    found = [term for term in map(_stem, _WORD.findall(latin)) if term]
+    for run in runs:
         found.extend(
             run[i : i + 2]
             for i in range(len(run) - 1)
@@ -58,38 +64,76 @@ def terms(text: str) -> list[str]:
     return found
 
 
+@lru_cache(maxsize=1 << 16)
 def _stem(word: str) -> str:
-    """Without a plural or possessive s: enough to meet, and no word of ours is invented."""
-    if word.endswith("'s"):
-        return word[:-2]
-    return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
+    """Without a plural or possessive s: enough to meet, and no word of ours is invented. Empty: a stop
+    word.
+    """
+    if word.endswith("'s") and word not in _STOP:
+        word = word[:-2]
+    elif len(word) > 3 and word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    return "" if word in _STOP or (len(word) == 1 and not word.isdigit()) else word
 
 
-def tfidf(sentences: Sequence[Sequence[str]]) -> Floats:
-    """(sentences, terms) rows of unit length; a row of zeros where a sentence has no term."""
-    known = sorted({term for sentence in sentences for term in sentence})
-    place = {term: i for i, term in enumerate(known)}
-    matrix = np.zeros((len(sentences), len(known)))
-    for row, sentence in enumerate(sentences):
+@dataclass(frozen=True)
+class TermTable:
+    """Which sentence holds which term: entry i says that sentence `row[i]` holds term `column[i]`,
+    `tfidf[i]`.
+
+    Entries are sorted by sentence. `holders` (terms,): in how many sentences each term stands.
+    The tf-idf rows have unit length; a sentence without a term has no entry.
+    """
+
+    sentences: int
+    row: Integers
+    column: Integers
+    tfidf: Floats
+    holders: Integers
+
+    def times(self, per_term: Floats) -> Floats:
+        """X v: for each sentence the sum of `tfidf * per_term` over its terms."""
+        return np.bincount(self.row, self.tfidf * per_term[self.column], self.sentences)
+
+    def transposed_times(self, per_sentence: Floats) -> Floats:
+        """X^T v: for each term the sum over the sentences that hold it."""
+        return np.bincount(self.column, self.tfidf * per_sentence[self.row], len(self.holders))
+
+
+def term_table(sentences: Sequence[Sequence[str]]) -> TermTable:
+    """Table of the terms of each sentence, tf-idf with the sentences as documents."""
+    place: dict[str, int] = {}
+    row: list[int] = []
+    column: list[int] = []
+    often: list[int] = []
+    for number, sentence in enumerate(sentences):
         for term, times in Counter(sentence).items():
-            matrix[row, place[term]] = times
-    spread = (matrix > 0).sum(axis=0)
-    matrix *= np.log((1 + len(sentences)) / (1 + spread)) + 1
-    length = np.linalg.norm(matrix, axis=1, keepdims=True)
-    return np.divide(matrix, length, out=np.zeros_like(matrix), where=length > 0)
+            row.append(number)
+            column.append(place.setdefault(term, len(place)))
+            often.append(times)
+    rows, columns = np.array(row, np.intp), np.array(column, np.intp)
+    holders = np.bincount(columns, minlength=len(place))
+    weights = np.array(often, float) * (np.log((1 + len(sentences)) / (1 + holders)) + 1)[columns]
+    length = np.sqrt(np.bincount(rows, weights**2, len(sentences)))
+    return TermTable(len(sentences), rows, columns, weights / length[rows], holders)
 
 
-def lexrank(similarity: Floats) -> Floats:
-    """Share of a random walk's time in each sentence (N,); `similarity` (N, N) is not negative."""
-    count = len(similarity)
-    if count == 0:
-        return np.zeros(0)
-    out = similarity.sum(axis=1, keepdims=True)
-    steps = np.divide(similarity, out, out=np.full_like(similarity, 1 / count), where=out > 0)
-    scores = np.full(count, 1 / count)
-    for _ in range(100):
-        moved = (1 - _DAMPING) / count + _DAMPING * (scores @ steps)
-        if np.abs(moved - scores).sum() < 1e-9:
-            return moved
+def lexrank(table: TermTable) -> Floats:
+    """Share of the walk's time in each sentence (N,), times N: 1 is average.
+
+    The matrix of cosines is never made: X (X^T v) takes as long as there are words, not sentences squared.
+    """
+    count = table.sentences
+    own = np.bincount(table.row, table.tfidf**2, count)  # a sentence does not vote for itself
+    degree = table.times(table.transposed_times(np.ones(count))) - own
+    linked = degree > 1e-12
+    scores = np.full(count, 1 / max(count, 1))
+    for _ in range(_MOST_STEPS):
+        votes = np.divide(scores, degree, out=np.zeros(count), where=linked)
+        walked = table.times(table.transposed_times(votes)) - own * votes + scores[~linked].sum() / count
+        moved = (1 - _DAMPING) / count + _DAMPING * walked
+        settled = float(np.abs(moved - scores).sum()) < _SETTLED
         scores = moved
-    return scores
+        if settled:
+            break
+    return scores * count

@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from seatrial.errors import UserError
-from seatrial.guards.centrality import Floats, lexrank, terms, tfidf
+from seatrial.guards.centrality import Floats, TermTable, lexrank, term_table, terms
 from seatrial.guards.sentences import Sentence, Span, split_sentences
 from seatrial.guards.transcript import Transcript, parse_transcript
 
@@ -62,35 +63,63 @@ def extract(
     if budget < 1:
         raise UserError(f"a budget of {budget} tokens holds nothing: at least 1 is needed")
     transcript = parse_transcript(source) if isinstance(source, str) else source
-    everything = _sentences(transcript)
-    able = [s for s in everything if is_substantial(s.text)] or everything
-    scores = _scores(able, prefer)
-    chosen = _choose(able, scores, budget, count)
+    everything = _candidates(transcript)
+    able = [c for c in everything if c.is_substantial()] or everything
+    chosen = _choose(able, prefer, budget, count)
     if not chosen:
-        chosen = [_beginning(able[int(np.argmax(scores))], budget, count)]
+        shortest = min(able, key=lambda c: len(c.sentence.text)).sentence
+        chosen = [_beginning(shortest, budget, count)]
     chosen.sort(key=lambda s: s.span)
     return Extract("\n".join(s.text for s in chosen), tuple(chosen))
 
 
-def _sentences(transcript: Transcript) -> list[ExtractedSentence]:
-    return [
-        ExtractedSentence(s.text, (turn.span[0] + s.span[0], turn.span[0] + s.span[1]), turn.speaker)
-        for turn in transcript.turns
-        for s in split_sentences(turn.text)
-    ]
+@dataclass(frozen=True)
+class _Candidate:
+    sentence: ExtractedSentence
+    terms: list[str]
+    length: float  # in words, see `_length`
+
+    def is_substantial(self) -> bool:
+        """Long enough to stand alone, and not only assent or filler."""
+        return self.length >= _MIN_WORDS and len(set(self.terms)) >= 2
 
 
-_MIN_WORDS, _MIN_HANZI = 8, 12
+def _candidates(transcript: Transcript) -> list[_Candidate]:
+    found = []
+    for turn in transcript.turns:
+        for sentence in split_sentences(turn.text):
+            start = sentence.span[0] + _filler_length(sentence.text)
+            text = turn.text[start : sentence.span[1]]
+            span = (turn.span[0] + start, turn.span[0] + sentence.span[1])
+            plain = _NOISE.sub(" ", text) if any(mark in text for mark in "{[<") else text
+            found.append(
+                _Candidate(ExtractedSentence(text, span, turn.speaker), terms(plain), _length(plain))
+            )
+    return found
+
+
+_MIN_WORDS, _MIN_HANZI = 12, 12
 _HAN = re.compile(r"[\u3400-\u9fff]")
-_LATIN_WORD = re.compile(r"[^\W\d_]+|\d[\d.,]*", re.ASCII)
+_LATIN_WORD = re.compile(r"[A-Za-zÀ-ɏ][\w'’-]*|\d[\d.,]*")
 _NOISE = re.compile(r"\{[^{}]*\}|\[[^\[\]]*\]|<[^<>]*>")
+# What people say while they think of how to begin.
+_FILLER = re.compile(
+    r"(?:(?:\{[^{}]*\}|\[[^\[\]]*\]|<[^<>]*>)\s*"
+    r"|(?:u+h+|u+m+|e+r+m*|h+m+|mm+|yeah|yep|okay|ok|right|well|oh|ah|you know|i mean)\b[\s,.…-]*"
+    r"|(?:[嗯呃啊哦噢唉诶欸哎]+|对+|好+|好的|是的|然后|那个|这个)[，,、。…\s]+)+",
+    re.IGNORECASE,
+)
 
 
-def is_substantial(sentence: str) -> bool:
-    """Long enough to stand alone, and not only assent or filler."""
-    plain = _NOISE.sub(" ", sentence)
-    length = len(_LATIN_WORD.findall(plain)) / _MIN_WORDS + len(_HAN.findall(plain)) / _MIN_HANZI
-    return length >= 1 and len(set(terms(plain))) >= 2
+def _filler_length(sentence: str) -> int:
+    """Characters of filler at the beginning; 0 where nothing else is said."""
+    filler = _FILLER.match(sentence)
+    return filler.end() if filler and filler.end() < len(sentence) else 0
+
+
+def _length(text: str) -> float:
+    """In words, a word being a word and a half of hanzi: the same unit for both languages."""
+    return len(_LATIN_WORD.findall(text)) + len(_HAN.findall(text)) * _MIN_WORDS / _MIN_HANZI
 
 
 _FIGURE = re.compile(
@@ -101,47 +130,83 @@ _DECISION = re.compile(
     r"\b(?:decid|agree|approv|conclu|action|deadline|will (?:do|send|take|prepare)|next step|responsib)",
     re.IGNORECASE,
 )
-_LIFT = 1.0  # twice as good as average beats anything near average
-
-
-def _scores(sentences: list[ExtractedSentence], prefer: Sequence[str]) -> Floats:
-    """LexRank, one is average; the same value for all where there is nothing to compare."""
-    vectors = tfidf([terms(s.text) for s in sentences])
-    scores = lexrank(_similarity(vectors)) * len(sentences)
-    patterns = {"figures": _FIGURE, "decisions": _DECISION}
-    for wish in prefer:
-        scores *= [1 + _LIFT * bool(patterns[wish].search(s.text)) for s in sentences]
-    return scores
-
-
-def _similarity(vectors: Floats) -> Floats:
-    alike = vectors @ vectors.T
-    np.fill_diagonal(alike, 0.0)
-    return alike
-
-
+_LIFT = 2.0  # a preferred sentence is worth three of its kind
 _SAME = 0.6  # cosine above which two sentences say the same
+_RARE = 0.05  # weight of a term that stands in one sentence only: it decides between equals
+_LENGTH_POWER = 0.5  # between 0, which favours long sentences, and 1, which favours short ones
 
 
 def _choose(
-    sentences: list[ExtractedSentence], scores: Floats, budget: int, count: Callable[[str], int]
+    candidates: list[_Candidate],
+    prefer: Sequence[str],
+    budget: int,
+    count: Callable[[str], int],
 ) -> list[ExtractedSentence]:
-    """Best first, what still fits, nothing twice."""
-    vectors = tfidf([terms(s.text) for s in sentences])
+    """Greedy: again and again the sentence that adds most of what the meeting is about, for its length.
+
+    A term is worth the LexRank of the sentences that hold it, and is counted once: this is what spreads the
+    choice over the points of a meeting and keeps repetitions out (weighted coverage, as in Gillick and Favre
+    2009 and Lin and Bilmes 2011).
+    """
+    table = term_table([c.terms for c in candidates])
+    sentences = [c.sentence for c in candidates]
+    worth = _term_worth(table)
+    factor = _factors(candidates, prefer)
+    open_to_choice = np.ones(len(sentences), bool)
     taken: list[int] = []
-    left = budget
-    for place in np.argsort(-scores, kind="stable"):
-        if left <= 0:
-            break
-        if taken and float((vectors[taken] @ vectors[place]).max()) > _SAME:
+    while True:
+        gain = np.bincount(table.row, worth[table.column], len(sentences)) * factor
+        best = _first_that_fits(sentences, gain, open_to_choice, taken, budget, count)
+        if best is None:
+            return [sentences[i] for i in taken]
+        taken.append(best)
+        worth[table.column[table.row == best]] = 0.0
+        open_to_choice &= _cosines(table, best) < _SAME
+
+
+def _first_that_fits(
+    sentences: list[ExtractedSentence],
+    gain: Floats,
+    open_to_choice: NDArray[np.bool_],
+    taken: list[int],
+    budget: int,
+    count: Callable[[str], int],
+) -> int | None:
+    """The sentence of the highest gain that still fits; one that does not is closed: what is left only
+    shrinks.
+    """
+    for place in np.argsort(-gain, kind="stable"):
+        if gain[place] <= 0.0:
+            return None
+        if not open_to_choice[place]:
             continue
-        cost = count(sentences[place].text) + bool(taken)  # and the line break
-        if cost <= left:
-            taken.append(int(place))
-            left -= cost
-    while taken and count("\n".join(sentences[i].text for i in sorted(taken))) > budget:
-        taken.pop()
-    return [sentences[i] for i in taken]
+        open_to_choice[place] = False
+        if count(sentences[place].text) > budget:
+            continue
+        if count("\n".join(sentences[i].text for i in sorted([*taken, int(place)]))) <= budget:
+            return int(place)
+    return None
+
+
+def _term_worth(table: TermTable) -> Floats:
+    central = lexrank(table)
+    voted = np.bincount(table.column, central[table.row], len(table.holders))
+    worth = voted * np.log((table.sentences + 1) / (table.holders + 0.5))
+    return np.where(table.holders > 1, worth, _RARE * worth)
+
+
+def _factors(candidates: list[_Candidate], prefer: Sequence[str]) -> Floats:
+    """What each sentence's gain is multiplied with: its length, and what the caller prefers."""
+    patterns = {"figures": _FIGURE, "decisions": _DECISION}
+    lifts = [1 + sum(_LIFT for wish in prefer if patterns[wish].search(c.sentence.text)) for c in candidates]
+    return np.array(lifts) / np.array([max(1.0, c.length) for c in candidates]) ** _LENGTH_POWER
+
+
+def _cosines(table: TermTable, sentence: int) -> Floats:
+    here = table.row == sentence
+    vector = np.zeros(len(table.holders))
+    vector[table.column[here]] = table.tfidf[here]
+    return table.times(vector)
 
 
 def _beginning(sentence: ExtractedSentence, budget: int, count: Callable[[str], int]) -> ExtractedSentence:

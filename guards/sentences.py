@@ -28,6 +28,9 @@ _CLOSERS = "”’\"'」』）)】》〉］]"
 _HAN = r"\u3400-\u9fff\uf900-\ufaff\u3000-\u303f\uff00-\uffef“‘"
 # A run of marks that may end a sentence, with the closing quotes and brackets that belong to it.
 _MARKS = re.compile(rf"(?:[{_WIDE_ENDS}!?．.…]+)[{re.escape(_CLOSERS)}]*")
+_NEXT = re.compile(r"\s*(\S)")
+# How far back an abbreviation is looked for, so that a text without line breaks costs no more than another.
+_LONGEST_WORD = 40
 _LINE = re.compile(r"[^\r\n\u2028\u2029\u0085\v\f]+")
 
 # Always followed by the thing they announce.
@@ -78,25 +81,26 @@ def _ends_here(text: str, start: int, mark: int, after: int, line_end: int) -> b
     marks = text[mark:after]
     if any(character in _WIDE_ENDS for character in marks):
         return True
-    following = text[after:line_end].lstrip()
-    if not following:
+    ahead = _NEXT.match(text, after, line_end)
+    if ahead is None:
         return True
+    following = ahead.group(1)
     closed = marks[-1] in _CLOSERS
     apart = after < line_end and text[after].isspace()
-    if closed and following[0].islower():
+    if closed and following.islower():
         return False  # "Really?" he asked.
     if not apart and not re.match(rf"[{_HAN}]", text[after]):
         return False  # inside a word, a number or an address
     if marks.rstrip(_CLOSERS) not in (".", "．"):
-        return not (marks.startswith(("...", "…")) and following[0].islower())
+        return not (marks.startswith(("...", "…")) and following.islower())
     return _full_stop_ends(text, start, mark, following, apart)
 
 
 def _full_stop_ends(text: str, start: int, mark: int, following: str, apart: bool) -> bool:
-    before = text[start:mark]
-    if re.fullmatch(r"\s*[(（]?\d{1,3}", before):
+    before = text[max(start, mark - _LONGEST_WORD) : mark]
+    if mark - start < _LONGEST_WORD and re.fullmatch(r"\s*[(（]?\d{1,3}", before):
         return False  # the number of a list entry
-    if not apart and before[-1:].isdigit() and following[0].isdigit():
+    if not apart and before[-1:].isdigit() and following.isdigit():
         return False
     word = _WORD_BEFORE.search(before)
     if word is None:
@@ -107,14 +111,14 @@ def _full_stop_ends(text: str, start: int, mark: int, following: str, apart: boo
     if len(lower) == 1:
         return not _is_initial(before[: word.start()], word.group())
     if lower in _EITHER or "." in lower:
-        return following[0].isupper() or not following[0].isascii()
+        return following.isupper() or not following.isascii()
     return True
 
 
 def _announces(lower: str, following: str) -> bool:
     """Whether an abbreviation goes with what follows; some are words as well (He said no. Then he left.)"""
     if lower in ("no", "art", "sec", "ch", "fig", "ref"):
-        return following[0].isdigit()
+        return following.isdigit()
     return True
 
 

@@ -111,16 +111,41 @@ def test_nothing_is_said_twice():
 def test_preferences_lift_what_they_name():
     source = "\n".join(
         [
-            "Ada: The garden behind the office looks lovely when the summer sun is out.",
-            "Ben: The garden behind the office looks lovely and the summer sun helps a lot.",
-            "Cyd: The office garden needs water, which costs 4,120 dollars over the summer.",
-            "Dan: For the garden we agreed that Ben will send the watering plan by Friday.",
+            "Ada: The garden behind the office looks lovely when the long summer sun is finally out.",
+            "Ben: The garden behind the office looks lovely and the long summer sun helps it a lot.",
+            "Cyd: The garden behind the office costs 4,120 dollars for water over the long summer.",
+            "Dan: For the garden behind the office we agreed that Ben will send a plan by Friday.",
         ]
     )
-    assert "4,120" in extract(source, budget=16, count=count_words, prefer=["figures"]).text
-    assert "agreed" in extract(source, budget=16, count=count_words, prefer=["decisions"]).text
+    assert "lovely" in extract(source, budget=20, count=count_words).text
+    assert "4,120" in extract(source, budget=20, count=count_words, prefer=["figures"]).text
+    assert "agreed" in extract(source, budget=20, count=count_words, prefer=["decisions"]).text
     with pytest.raises(UserError, match="known: figures, decisions"):
         extract(source, budget=16, count=count_words, prefer=["jokes"])
+
+
+POINTS = {
+    "parking": "The new parking spaces for the delivery vans should be painted before the parking permits expire.",
+    "canteen": "The canteen menu needs cheaper lunch dishes, because lunch in the canteen costs too much.",
+    "heating": "The heating engineer found that the heating boiler in the cellar is too old to repair.",
+    "website": "The website translation is late, and the website team wants a second translator for it.",
+}
+POINTS_ZH = {
+    "停车": "新的停车位要在停车许可证到期之前画好线，送货车才有地方停车。",
+    "食堂": "食堂的午餐菜单需要更便宜的菜，因为食堂午餐现在太贵了。",
+    "暖气": "暖气工程师发现地下室的暖气锅炉太旧，已经没有办法修理了。",
+    "网站": "网站的翻译工作晚了，网站团队希望再请一位翻译人员来帮忙。",
+}
+
+
+@pytest.mark.parametrize("points", [POINTS, POINTS_ZH])
+def test_each_point_of_the_agenda_is_covered(points):
+    """Four points of equal length, each told in three ways: four sentences' room holds one of each."""
+    endings = ["", " I say so again.", " That is all."]
+    source = "\n".join(f"Ada: {text}{end}\nBen: Yeah, okay." for text in points.values() for end in endings)
+    room = sum(count_words(text) for text in points.values())
+    found = extract(source, budget=room, count=count_words).text
+    assert [point for point in points if point in found] == list(points)
 
 
 def test_an_impossible_budget_and_an_empty_source_are_refused():
