@@ -1,0 +1,364 @@
+"""One figure of the summary against the figures of the source: the reason, and the nearest source figure.
+
+Reasons, from good to bad: exact, written otherwise, rounded, approximate, range, one end, sum, difference,
+ratio, ambiguous, wrong role, other unit, other sign, not found. Pure functions of extracted quantities and the
+folded texts around them; severities are in `policy.py`.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from dataclasses import dataclass
+from decimal import Decimal
+
+from seatrial.guards.numbers.calendar import compare_calendar
+from seatrial.guards.numbers.context import direction
+from seatrial.guards.numbers.quantity import (
+    AMOUNT,
+    BASIS_POINT,
+    COUNT,
+    DATE,
+    DURATION,
+    IDENTIFIER,
+    MEASURE,
+    ORDINAL,
+    PERCENT,
+    PERCENTAGE_POINT,
+    RATIO,
+    TIME,
+    UNREAD,
+    WEEKDAY,
+    Quantity,
+)
+from seatrial.guards.numbers.units import BY_NAME, CLASSIFIERS
+
+CALENDAR = frozenset({DATE, TIME, WEEKDAY})
+_ABOUT = Decimal("0.05")  # "about" allows 5 percent, or 10 where the figure shows only one or two digits
+_ABOUT_COARSE = Decimal("0.10")
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """What the source says about a figure."""
+
+    reason: str
+    nearest: Quantity | None = None
+    detail: str = ""
+
+
+def family(quantity: Quantity) -> str:
+    """What a figure can be compared with: money, share, points, a physical dimension, time, count, ..."""
+    if quantity.kind == AMOUNT:
+        return "money"
+    if quantity.kind == PERCENT or (quantity.kind == RATIO and quantity.unit == "fraction"):
+        return "share"
+    if quantity.kind in (PERCENTAGE_POINT, BASIS_POINT):
+        return "points"
+    if quantity.kind in (MEASURE, DURATION):
+        return BY_NAME[quantity.unit or ""].dimension
+    if quantity.kind == RATIO:
+        return "score" if quantity.unit == ":" else "times"
+    return quantity.kind
+
+
+def base_value(quantity: Quantity, value: Decimal | None) -> Decimal | None:
+    """`value` in the base unit of its family; fractions become percent."""
+    if value is None:
+        return None
+    if quantity.kind == RATIO and quantity.unit == "fraction":
+        return value * 100
+    if quantity.kind in (MEASURE, DURATION, BASIS_POINT, PERCENTAGE_POINT):
+        unit = BY_NAME[quantity.unit or ""]
+        return (value + unit.offset) * unit.factor
+    return value
+
+
+class Source:
+    """The source's figures, indexed by family and value."""
+
+    def __init__(self, folded: str, quantities: list[Quantity]) -> None:
+        self.folded = folded
+        self.quantities = quantities
+        self.calendar = [q for q in quantities if q.kind in CALENDAR]
+        self.strings: dict[str, Quantity] = {}
+        self.by_value: dict[tuple[str, Decimal], list[Quantity]] = defaultdict(list)
+        self.plain: dict[Decimal, list[Quantity]] = defaultdict(list)
+        self.ranges: dict[str, list[Quantity]] = defaultdict(list)
+        self._sorted: dict[str, list[tuple[Decimal, Quantity]]] = {}
+        for quantity in quantities:
+            self._add(quantity)
+
+    def _add(self, quantity: Quantity) -> None:
+        if quantity.string:
+            self.strings.setdefault(quantity.string, quantity)
+        if quantity.value is None:
+            return
+        name = family(quantity)
+        base = base_value(quantity, quantity.value)
+        if base is None:
+            return
+        self.plain[abs(quantity.value)].append(quantity)
+        self.by_value[name, base].append(quantity)
+        if quantity.high is not None:
+            self.ranges[name].append(quantity)
+            self.plain[abs(quantity.high)].append(quantity)
+
+    def sorted_values(self, name: str) -> list[tuple[Decimal, Quantity]]:
+        """(value, figure) of one family in order of value, made when first asked for."""
+        if name not in self._sorted:
+            pairs = [
+                (base, q)
+                for (fam, base), found in self.by_value.items()
+                if fam == name
+                for q in found
+                if q.high is None
+            ]
+            self._sorted[name] = sorted(pairs, key=lambda pair: (pair[0], pair[1].span))
+        return self._sorted[name]
+
+    def between(self, name: str, low: Decimal, high: Decimal) -> list[Quantity]:
+        """Figures of a family whose value lies in [low, high]."""
+        pairs = self.sorted_values(name)
+        first = bisect_left(pairs, low, key=lambda pair: pair[0])
+        last = bisect_right(pairs, high, key=lambda pair: pair[0])
+        return [q for _, q in pairs[first:last]]
+
+    def nearest(self, name: str, value: Decimal) -> Quantity | None:
+        """The figure of a family that is closest in value."""
+        pairs = self.sorted_values(name)
+        at = bisect_left(pairs, value, key=lambda pair: pair[0])
+        near = pairs[max(0, at - 1) : at + 1]
+        return min(near, key=lambda pair: abs(pair[0] - value))[1] if near else None
+
+
+def compare(quantity: Quantity, summary: str, source: Source) -> Match:
+    """The best thing the source says about one figure of the (folded) summary."""
+    if quantity.kind == UNREAD:
+        return Match("unread", None, "number words that form no number")
+    if quantity.kind == IDENTIFIER:
+        return _compare_string(quantity, source)
+    if quantity.kind in CALENDAR:
+        reason, nearest = compare_calendar(quantity, source.calendar)
+        return Match(reason, nearest)
+    if quantity.kind == RATIO and quantity.unit == ":":
+        return _compare_score(quantity, source)
+    return _compare_value(quantity, summary, source)
+
+
+def _compare_string(quantity: Quantity, source: Source) -> Match:
+    found = source.strings.get(quantity.string)
+    if found is None:
+        digits = "".join(c for c in quantity.string if c.isdigit())
+        found = next(
+            (
+                q
+                for s, q in source.strings.items()
+                if digits and "".join(c for c in s if c.isdigit()).endswith(digits) and len(digits) >= 4
+            ),
+            None,
+        )
+    if found is not None:
+        return Match("exact" if found.text == quantity.text else "written otherwise", found)
+    if quantity.string.isdigit():
+        same = source.plain.get(Decimal(quantity.string))
+        if same:
+            return Match("written otherwise", same[0])
+    return Match("not found", None)
+
+
+def _compare_score(quantity: Quantity, source: Source) -> Match:
+    found = source.strings.get(quantity.string)
+    if found is not None:
+        return Match("exact" if found.text == quantity.text else "written otherwise", found)
+    turned = source.strings.get(":".join(reversed(quantity.string.split(":"))))
+    return Match("wrong role", turned) if turned is not None else Match("not found", None)
+
+
+def _compare_value(quantity: Quantity, summary: str, source: Source) -> Match:
+    name = family(quantity)
+    value = base_value(quantity, quantity.value)
+    if value is None:
+        return Match("unread")
+    if quantity.high is not None:
+        return _compare_range(quantity, name, value, source)
+    steps = (_same_value, _rounded, _approximate, _in_range)
+    for step in steps:
+        found = step(quantity, name, value, source)
+        if found:
+            reason, candidates = found
+            return _bound(quantity, reason, candidates, summary, source)
+    return _other(quantity, name, value, source)
+
+
+_Found = tuple[str, list[Quantity]] | None
+
+
+def _same_value(quantity: Quantity, name: str, value: Decimal, source: Source) -> _Found:
+    same = [q for q in source.by_value.get((name, value), []) if _units_agree(quantity, q)]
+    if same:
+        singles = [q for q in same if q.high is None]
+        if not singles:
+            return None
+        exact = [q for q in singles if q.text == quantity.text]
+        return (
+            ("exact", exact + [q for q in singles if q not in exact])
+            if exact
+            else ("written otherwise", singles)
+        )
+    loose = [q for q in source.plain.get(abs(quantity.value or Decimal(0)), []) if _loosely(quantity, q)]
+    return ("written otherwise", loose) if loose else None
+
+
+def _units_agree(left: Quantity, right: Quantity) -> bool:
+    """Same currency; measure words that count the same sort of thing, or a general one."""
+    if left.kind == AMOUNT and right.kind == AMOUNT:
+        return left.unit == right.unit
+    if left.kind == COUNT and right.kind == COUNT and left.unit and right.unit:
+        groups = CLASSIFIERS.get(left.unit), CLASSIFIERS.get(right.unit)
+        return groups[0] == groups[1] or "generic" in groups
+    return True
+
+
+def _loosely(left: Quantity, right: Quantity) -> bool:
+    """One side leaves out the unit: 35000 for 35000元, 12.50 for 12.50 euros."""
+    if (
+        right.value is None
+        or left.value is None
+        or right.value.copy_abs() != left.value.copy_abs()
+        or right.high is not None
+    ):
+        return False
+    kinds = {left.kind, right.kind}
+    if left.value != right.value:
+        return False
+    if COUNT not in kinds or kinds & {ORDINAL, PERCENT, RATIO, PERCENTAGE_POINT}:
+        return False
+    bare = left if left.kind == COUNT else right
+    return bare.unit is None and kinds != {COUNT}
+
+
+def _rounded(quantity: Quantity, name: str, value: Decimal, source: Source) -> _Found:
+    """The source's value rounds to the digits that the summary shows."""
+    if quantity.quantum is None:
+        return None
+    scale = abs(value / quantity.value) if quantity.value else Decimal(1)
+    half = quantity.quantum * scale / 2
+    near = [
+        q
+        for other in _families(quantity, name)
+        for q in source.between(other, value - half, value + half)
+        if _comparable(quantity, q) and _finer(q, quantity)
+    ]
+    if near:
+        return "rounded", near
+    if name == "share" and abs(value) < 100:
+        shares = [
+            q
+            for q in source.between(COUNT, (value - half) / 100, (value + half) / 100)
+            if q.unit is None and q.value and abs(q.value) < 1
+        ]
+        return ("written otherwise", shares) if shares else None
+    return None
+
+
+def _finer(precise: Quantity, coarse: Quantity) -> bool:
+    """Rounding loses digits: the source must show more than the summary does."""
+    if precise.quantum is None or coarse.quantum is None:
+        return False
+    low, high = base_value(precise, precise.quantum), base_value(coarse, coarse.quantum)
+    return low is not None and high is not None and abs(low) < abs(high)
+
+
+def _approximate(quantity: Quantity, name: str, value: Decimal, source: Source) -> _Found:
+    """A hedged figure, or a hedged source."""
+    if quantity.bound:
+        tolerance = _ABOUT_COARSE if _digits_shown(quantity) <= 2 else _ABOUT
+        room = abs(value) * tolerance
+        low, high = value - room, value + room
+        if quantity.bound == "over":
+            low = value
+        elif quantity.bound in ("under", "near"):
+            high = value
+        near = [
+            q
+            for other in _families(quantity, name)
+            for q in source.between(other, low, high)
+            if _comparable(quantity, q)
+        ]
+        if near:
+            return "approximate", near
+    return None
+
+
+def _families(quantity: Quantity, name: str) -> tuple[str, ...]:
+    """Where to look: a bare number may be an amount whose currency was left out, and the other way round."""
+    if quantity.kind == COUNT and quantity.unit is None:
+        return (name, "money")
+    return (name, COUNT) if quantity.kind == AMOUNT else (name,)
+
+
+def _comparable(left: Quantity, right: Quantity) -> bool:
+    if left.kind == right.kind:
+        return _units_agree(left, right)
+    bare = left if left.kind == COUNT else right
+    return bare.kind != COUNT or bare.unit is None
+
+
+def _digits_shown(quantity: Quantity) -> int:
+    digits = (quantity.value or Decimal(0)).normalize().as_tuple().digits
+    return len(digits)
+
+
+def _in_range(quantity: Quantity, name: str, value: Decimal, source: Source) -> _Found:
+    for candidate in source.ranges.get(name, []):
+        low, high = base_value(candidate, candidate.value), base_value(candidate, candidate.high)
+        if low is None or high is None or not _units_agree(quantity, candidate):
+            continue
+        if value in (low, high):
+            return ("approximate" if candidate.bound == "over" and value == low else "one end"), [candidate]
+        if low < value < high and quantity.bound:
+            return "range", [candidate]
+    return None
+
+
+def _compare_range(quantity: Quantity, name: str, value: Decimal, source: Source) -> Match:
+    high = base_value(quantity, quantity.high)
+    for candidate in source.ranges.get(name, []):
+        ends = base_value(candidate, candidate.value), base_value(candidate, candidate.high)
+        if ends == (value, high) and _units_agree(quantity, candidate):
+            return Match("exact" if candidate.text == quantity.text else "written otherwise", candidate)
+    if high is not None and quantity.bound == "over":
+        inside = [q for q in source.between(name, value, high) if _units_agree(quantity, q)]
+        if inside:
+            return Match("approximate", inside[0])
+    lows, highs = (
+        source.by_value.get((name, value)),
+        source.by_value.get((name, high)) if high is not None else None,
+    )
+    if lows and highs:
+        return Match("range", lows[0])
+    return Match("not found", source.nearest(name, value))
+
+
+def _bound(
+    quantity: Quantity, reason: str, candidates: list[Quantity], summary: str, source: Source
+) -> Match:
+    """Checks direction against every candidate: one that does not contradict is enough."""
+    up = direction(summary, *quantity.span)
+    if up:
+        agreeing = [q for q in candidates if direction(source.folded, *q.span) != -up]
+        if not agreeing:
+            return Match("other sign", candidates[0], "the source says the opposite direction")
+        candidates = agreeing
+    return Match(reason, candidates[0])
+
+
+def _other(quantity: Quantity, name: str, value: Decimal, source: Source) -> Match:
+    opposite = [q for q in source.by_value.get((name, -value), []) if value]
+    if opposite:
+        return Match("other sign", opposite[0])
+    same = [q for q in source.plain.get(abs(quantity.value or Decimal(0)), []) if q.kind != ORDINAL]
+    if same:
+        return Match("other unit", same[0])
+    return Match("not found", source.nearest(name, value))

@@ -1,0 +1,40 @@
+"""Text -> quantities: the order in which the rules read a text.
+
+Digit strings first, then calendar and clock, then numerals with their sign, currency, unit, hedge and range.
+A pure function of the text; every span is exact in the text that was given.
+"""
+
+from __future__ import annotations
+
+from seatrial.guards.numbers import dates, en, strings
+from seatrial.guards.numbers.figures import read_figures, read_halves
+from seatrial.guards.numbers.normalize import fold
+from seatrial.guards.numbers.numerals import find_numerals
+from seatrial.guards.numbers.quantity import IDENTIFIER, UNREAD, Quantity
+
+
+def extract_quantities(text: str, *, locale: str | None = None) -> list[Quantity]:
+    """All figures of `text`, in order. Pure; `text[q.span[0]:q.span[1]] == q.text` for each.
+
+    `locale` decides what the text cannot: "de", "fr", "es", "it", "pt", "nl" ... read 1.234 as a thousand and
+    1,5 as a decimal; "en-GB" and the like read 2/5 as 2 May, "en-US" as 5 February.
+    """
+    folded = fold(text)
+    taken = bytearray(len(folded))
+    figures = [_string(text, folded, *span) for span in strings.find_strings(folded, taken)]
+    figures += [_calendar(text, piece) for piece in dates.find_pieces(folded, taken)]
+    figures += read_halves(text, folded, taken)
+    figures += read_figures(text, folded, find_numerals(folded, taken))
+    figures += [Quantity(text[g.start() : g.end()], g.span(), UNREAD) for g in en.GLUED.finditer(folded)]
+    return sorted(figures, key=lambda figure: figure.span)
+
+
+def _string(text: str, folded: str, start: int, end: int) -> Quantity:
+    return Quantity(text[start:end], (start, end), IDENTIFIER, string=strings.canonical(folded[start:end]))
+
+
+def _calendar(text: str, piece: dates.Piece) -> Quantity:
+    fields = tuple(sorted(piece.fields.items()))
+    return Quantity(
+        text[piece.start : piece.end], (piece.start, piece.end), piece.kind, fields=fields, other=piece.other
+    )

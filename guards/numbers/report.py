@@ -1,0 +1,96 @@
+"""The guard: every figure of a summary with its verdict, reason and nearest source figure."""
+
+from __future__ import annotations
+
+from datetime import date
+from decimal import Decimal
+
+from seatrial.guards.numbers.compare import Match, Source, compare
+from seatrial.guards.numbers.extract import extract_quantities
+from seatrial.guards.numbers.normalize import fold
+from seatrial.guards.numbers.quantity import COUNT, Quantity
+from seatrial.guards.policy import Policy
+from seatrial.guards.verdict import Finding, GuardReport, Nearest, worst
+
+_SMALL = Decimal(10)
+
+
+def check_numbers(
+    summary: str,
+    source: str,
+    *,
+    meeting_date: date | None = None,
+    locale: str | None = None,
+    policy: Policy | None = None,
+) -> GuardReport:
+    """Compares each figure of `summary` with `source`; pure, never raises on any text.
+
+    `meeting_date` turns relative words (tomorrow, 下周三) of both sides into calendar days; `locale` is that of
+    `extract_quantities`; `policy` changes severities.
+    """
+    rules = policy or Policy()
+    known = Source(fold(source), extract_quantities(source, locale=locale))
+    folded = fold(summary)
+    findings = tuple(
+        _finding(quantity, compare(quantity, folded, known), rules)
+        for quantity in extract_quantities(summary, locale=locale)
+    )
+    return GuardReport("numbers", worst(f.verdict for f in findings), findings)
+
+
+def _finding(quantity: Quantity, match: Match, policy: Policy) -> Finding:
+    near = None if match.nearest is None else Nearest(match.nearest.text, match.nearest.span)
+    kind = "small count" if _is_small(quantity) else quantity.kind
+    return Finding(
+        guard="numbers",
+        text=quantity.text,
+        span=quantity.span,
+        kind=quantity.kind,
+        verdict=policy.number(kind, match.reason),
+        reason=match.reason,
+        value=plain_value(quantity),
+        unit=quantity.unit,
+        nearest=near,
+        detail=match.detail or _sentence(quantity, match),
+    )
+
+
+def _is_small(quantity: Quantity) -> bool:
+    value = quantity.value
+    return (
+        quantity.kind == COUNT
+        and value is not None
+        and abs(value) <= _SMALL
+        and value == value.to_integral_value()
+    )
+
+
+def plain_value(quantity: Quantity) -> str | None:
+    """The value as a decimal string, an ISO-like date with X for unknown parts, a clock time, or the digits."""
+    if quantity.fields:
+        return _calendar_value(dict(quantity.fields))
+    if quantity.value is None:
+        return quantity.string or None
+    low = _decimal(quantity.value)
+    return low if quantity.high is None else f"{low}..{_decimal(quantity.high)}"
+
+
+def _decimal(value: Decimal) -> str:
+    text = format(value, "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _calendar_value(fields: dict[str, int]) -> str:
+    if "H" in fields:
+        return f"{fields['H'] % 24:02d}:{fields.get('M', 0):02d}"
+    if fields.keys() & {"y", "m", "d"} and not fields.keys() - {"y", "m", "d", "wd"}:
+        year = f"{fields['y']:04d}" if "y" in fields else "XXXX"
+        month = f"-{fields['m']:02d}" if "m" in fields else "-XX" if "d" in fields else ""
+        return year + month + (f"-{fields['d']:02d}" if "d" in fields else "")
+    return " ".join(f"{name}={part}" for name, part in sorted(fields.items()))
+
+
+def _sentence(quantity: Quantity, match: Match) -> str:
+    if match.nearest is None:
+        return f"{match.reason}: nothing like it in the source"
+    return f"{match.reason}: the source has {match.nearest.text!r}"
