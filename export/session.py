@@ -1,8 +1,8 @@
 """The engine: opens a bundle and steps it. Parity, calibration, damage and the run all use this one.
 
 KV buffers are bound once as past and present (one memory), prefill goes in chunks and computes the logits of
-the last position only. Bundles made by others (a cache that grows by concatenation, `position_ids`) run on the
-plain path with separate past and present.
+the last position only. Bundles made by others (a cache that grows by concatenation, `position_ids`) run on
+the plain path with separate past and present.
 
 It knows no sampling, no clock, no guards and no ceiling: simulate/ puts those around it.
 """
@@ -40,6 +40,7 @@ class Cache(Protocol):
     def bind_run(self, binding: Any) -> None: ...
     def took(self, binding: Any) -> None: ...
     def truncate(self, length: int) -> None: ...
+    def rows(self, length: int) -> dict[str, NDArray[Any]]: ...
 
 
 class Session:
@@ -145,6 +146,12 @@ class Session:
         tokens = np.asarray(ids, np.int64)
         for start in range(0, len(tokens), chunk):
             yield self._run_piece(tokens[start : start + chunk], last_only=False).astype(np.float32)
+
+    def kv_rows(self) -> dict[str, NDArray[Any]]:
+        """Keys and values read so far, (1, kv_heads, length, head_dim) by the cache input's name, as
+        stored.
+        """
+        return self._cache.rows(self.length)
 
     def reset(self) -> None:
         """Forget everything read so far."""

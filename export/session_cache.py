@@ -67,6 +67,9 @@ class SharedCache:
     def truncate(self, length: int) -> None:
         """Rows behind the length are never read: nothing to do."""
 
+    def rows(self, length: int) -> dict[str, NDArray[Any]]:
+        return {name: buffer[:, :, :length] for name, buffer in self.buffers.items()}
+
 
 class GrowingCache:
     """Separate past and present for graphs that concatenate: what came out is what goes in next."""
@@ -98,6 +101,9 @@ class GrowingCache:
     def took(self, binding: Any) -> None:
         # Outputs come in the order they were first bound: the logits (bound by the session), then these.
         self._values = dict(zip(self._graph.past, binding.get_outputs()[1:], strict=True))
+
+    def rows(self, length: int) -> dict[str, NDArray[Any]]:
+        return {name: value.numpy()[:, :, :length] for name, value in self._values.items()}
 
     def truncate(self, length: int) -> None:
         self._values = {

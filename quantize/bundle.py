@@ -1,0 +1,226 @@
+"""From a float bundle to a quantized one: survey, quantize, calibrate, write, prove, measure.
+
+The one place where the parts of this room meet. The float reference runs from its mapped file, so that the
+whole step stays near the size of the file in memory.
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import onnx
+import onnxruntime as ort
+
+from seatrial.errors import UserError
+from seatrial.export.bundle import DATA, INFO, MODEL, Bundle, open_bundle, write_info, writing_bundle
+from seatrial.export.session import Session
+from seatrial.export.session_graph import load_graph
+from seatrial.export.tokenizer import Tokenizer
+from seatrial.quantize.agreement import Agreement, compare
+from seatrial.quantize.kv_cache import KV_BITS, KvScales, clipped, peaks_of, quantize_cache, scales_from
+from seatrial.quantize.liveness import inspect_cache, inspect_run, inspect_weights
+from seatrial.quantize.provenance import provenance_of
+from seatrial.quantize.recipe import Recipe, recipe_for
+from seatrial.quantize.result import QuantizeResult
+from seatrial.quantize.targets import Survey, survey
+from seatrial.quantize.tensors import TensorReader
+from seatrial.quantize.texts import LANGUAGES, calibration_text, evaluation_text
+from seatrial.quantize.weights import Progress, WeightReport, quantize_weights, tie_copies
+
+# A model where less than this share of the weight bytes became small is not "quantized".
+WEIGHT_FLOOR = 0.9
+# Lengths at which the cache is calibrated: early positions and rotated later ones differ.
+_LENGTHS = (64, 512)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """Everything that does not change on the way."""
+
+    bundle: Bundle
+    kv: str
+    recipe: Recipe
+    found: Survey
+    reader: TensorReader
+    tokenizer: Tokenizer
+    progress: Progress
+
+
+def quantize_bundle(
+    bundle: Bundle,
+    out: Path,
+    *,
+    weights: str = "int4",
+    kv: str = "int8",
+    recipe: Recipe | None = None,
+    floor: float = WEIGHT_FLOOR,
+    progress: Progress | None = None,
+) -> QuantizeResult:
+    """Quantize `bundle` into the folder `out`.
+
+    Args:
+        weights: "int4" or "int8", block 32 and an 8-bit head, unless a `recipe` says otherwise.
+        kv: "int8", "int4" or "fp32".
+        floor: share of the weight bytes, 0 to 1, below which the result is failed and nothing is written.
+        progress: called with what is going on and the share done, 0 to 1.
+
+    Raises `UserError` for an unknown format, a graph without weights, or a cache that cannot be quantized. A
+    result that is `failed` has left nothing in `out`.
+    """
+    if kv not in ("fp32", *KV_BITS):
+        raise UserError(f"unknown KV cache {kv!r}: use fp32, {', '.join(KV_BITS)}")
+    model = load_graph(bundle.model_path)
+    found, reader = survey(model), TensorReader(model, bundle.folder)
+    tie_copies(found, reader)
+    job = _Job(
+        bundle=bundle,
+        kv=kv,
+        recipe=recipe or recipe_for(weights),
+        found=found,
+        reader=reader,
+        tokenizer=Tokenizer.load(bundle.folder),
+        progress=progress or (lambda what, share: None),
+    )
+    failed = _Failed()
+    try:
+        with writing_bundle(out, sources=[bundle.folder], needed_bytes=bundle.weight_bytes // 2) as folder:
+            result = _fill(job, model, folder, out, floor, weights)
+            if result.failed:
+                raise failed
+            _describe(bundle, folder, result)
+    except _Failed:
+        pass
+    return result
+
+
+class _Failed(Exception):
+    """Takes a half-made bundle back; never leaves this module."""
+
+
+def _fill(
+    job: _Job, model: onnx.ModelProto, folder: Path, out: Path, floor: float, weights: str
+) -> QuantizeResult:
+    """Everything but `seatrial.json`, in the temporary folder."""
+    seconds: dict[str, float] = {}
+    with ExitStack() as stack:
+        started = time.perf_counter()
+        provenance = provenance_of(job.found, job.reader)
+        report = quantize_weights(
+            model, job.found, job.reader, job.recipe, folder / DATA, progress=job.progress
+        )
+        seconds["weights"] = time.perf_counter() - started
+        reference = stack.enter_context(_reference(job.bundle))
+        scales = _calibrate(job, reference, seconds)
+        if scales is not None:
+            quantize_cache(model, scales)
+        (folder / MODEL).write_bytes(model.SerializeToString())
+        _copy_texts(job.bundle.folder, folder)
+        candidate = stack.enter_context(Session(open_bundle(folder), capacity=reference.capacity))
+        agreement, saturated = _measure(job, reference, candidate, seconds)
+        checks = [
+            *inspect_weights(folder / MODEL, floor, report.weight_bytes_share),
+            *inspect_cache(folder / MODEL, job.kv, job.bundle.kv.layers),
+            *inspect_run(
+                agreement, candidate.weight_bytes_per_token, _expected_bytes(job, report, reference)
+            ),
+        ]
+    return QuantizeResult(
+        out=out,
+        weights=weights,
+        kv=job.kv,
+        matmuls=report.matmuls,
+        of=report.of,
+        weight_bytes_share=report.weight_bytes_share,
+        refused=report.refused,
+        formats=report.formats,
+        tied=report.tied,
+        sizes=_sizes(job.bundle.folder, folder),
+        agreement=agreement,
+        provenance=provenance.text(),
+        checks=tuple(checks),
+        kv_cache=_describe_cache(scales, saturated),
+        seconds=seconds,
+        warnings=() if scales is None else scales.warnings,
+    )
+
+
+def _reference(bundle: Bundle) -> Session:
+    """The float model on its mapped file: no second copy of the weights in memory."""
+    longest = 1 + max(_LENGTHS)
+    tokenizer = Tokenizer.load(bundle.folder)
+    needed = max(longest, *(tokenizer.count(evaluation_text(language)) for language in LANGUAGES))
+    return Session(bundle, capacity=needed, weights="mapped")
+
+
+def _calibrate(job: _Job, reference: Session, seconds: dict[str, float]) -> KvScales | None:
+    if job.kv == "fp32":
+        return None
+    started = time.perf_counter()
+    job.progress("calibrating the KV cache", None)
+    texts = [job.tokenizer.encode(calibration_text(language)) for language in LANGUAGES]
+    scales = scales_from(peaks_of(reference, texts, _LENGTHS), bits=KV_BITS[job.kv])
+    seconds["calibration"] = time.perf_counter() - started
+    return scales
+
+
+def _measure(
+    job: _Job, reference: Session, candidate: Session, seconds: dict[str, float]
+) -> tuple[dict[str, Agreement], float]:
+    """Agreement per language, and the share of cache values at the ends of their range."""
+    started = time.perf_counter()
+    agreement: dict[str, Agreement] = {}
+    at_ends = values = 0
+    for done, language in enumerate(LANGUAGES):
+        job.progress("measuring agreement", done / len(LANGUAGES))
+        ids = job.tokenizer.encode(evaluation_text(language))
+        agreement[language] = compare(reference, candidate, ids)
+        if job.kv != "fp32":
+            for rows in candidate.kv_rows().values():
+                at_ends += clipped(rows, KV_BITS[job.kv])
+                values += rows.size * 8 // KV_BITS[job.kv]
+    job.progress("measuring agreement", 1.0)
+    seconds["measuring"] = time.perf_counter() - started
+    return agreement, at_ends / values if values else 0.0
+
+
+def _expected_bytes(job: _Job, report: WeightReport, reference: Session) -> int:
+    """Weight bytes per token as computed: what stayed float, plus the packed parts."""
+    return reference.weight_bytes_per_token - 4 * report.elements + report.stored_bytes
+
+
+def _describe_cache(scales: KvScales | None, saturated: float) -> dict[str, object]:
+    if scales is None:
+        return {}
+    return {
+        "bits": scales.bits,
+        "granularity": scales.granularity,
+        "headroom": scales.headroom,
+        "share_at_the_ends": saturated,
+    }
+
+
+def _copy_texts(source: Path, folder: Path) -> None:
+    """Config, tokenizer and templates; not the graph, its data or the old description."""
+    for file in source.iterdir():
+        if file.is_file() and file.suffix in (".json", ".jinja", ".model", ".txt") and file.name != INFO:
+            shutil.copyfile(file, folder / file.name)
+
+
+def _sizes(source: Path, folder: Path) -> dict[str, int]:
+    return {"reference": _model_bytes(source), "quantized": _model_bytes(folder)}
+
+
+def _model_bytes(folder: Path) -> int:
+    """Bytes of graph and data files."""
+    return sum(file.stat().st_size for file in folder.iterdir() if file.name.startswith(MODEL))
+
+
+def _describe(bundle: Bundle, folder: Path, result: QuantizeResult) -> None:
+    """`seatrial.json`: what the source said of itself, and what was done to it."""
+    kept = {key: value for key, value in bundle.info.items() if key not in ("files", "checks")}
+    versions = {**kept.get("versions", {}), "onnxruntime": ort.__version__, "onnx": onnx.__version__}
+    write_info(folder, {**kept, **result.to_json(), "versions": versions})

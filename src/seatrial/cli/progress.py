@@ -1,0 +1,29 @@
+"""A progress line on stderr for steps that tell what they do and how far they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Report = Callable[[str, float | None], None]  # what is going on, and the share done in [0, 1] where known
+
+
+@contextmanager
+def stage_progress(quiet: bool = False) -> Iterator[Report]:
+    """A function to report progress with; one bar per stage, none at all when `quiet`."""
+    if quiet:
+        yield lambda what, share: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def report(what: str, share: float | None) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=None if share is None else 1.0)
+            bars.update(tasks[what], total=None if share is None else 1.0, completed=share or 0.0)
+
+        yield report

@@ -1,0 +1,78 @@
+"""`seatrial quantize`: a float bundle becomes a quantized one, with proof and a measure of the damage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from seatrial.errors import EXIT_CHECK_FAILED, EXIT_DONE
+
+if TYPE_CHECKING:
+    from seatrial.quantize.result import QuantizeResult
+
+
+def quantize(
+    bundle: Path = typer.Argument(..., help="Folder of a float bundle (seatrial export, optimum, genai)."),
+    out: Path = typer.Argument(..., help="Folder to write; it appears only when every check passed."),
+    weights: str = typer.Option("int4", help="int4 or int8."),
+    kv: str = typer.Option("int8", help="KV cache: int8, int4 or fp32."),
+    block: int = typer.Option(32, help="Values that share a scale: 32, 64 or 128."),
+    asymmetric: bool = typer.Option(False, "--asymmetric", help="Store a zero point with every scale."),
+    algorithm: str = typer.Option("rtn", help="rtn, k_quant, hqq or gptq."),
+    head_bits: int = typer.Option(8, help="Bits of head and embedding: 8 or 4."),
+    floor: float = typer.Option(0.9, help="Share of the weight bytes that must become small."),
+    json: bool = typer.Option(False, "--json", help="One JSON document on stdout."),
+    quiet: bool = typer.Option(False, "--quiet", help="No progress."),
+) -> int:
+    """Quantize a bundle's weights and its KV cache."""
+    from seatrial.cli.output import print_json
+    from seatrial.cli.progress import stage_progress
+    from seatrial.export.bundle import open_bundle
+    from seatrial.quantize.bundle import quantize_bundle
+    from seatrial.quantize.recipe import recipe_for
+
+    recipe = recipe_for(
+        weights, block=block, symmetric=not asymmetric, algorithm=algorithm, head_bits=head_bits
+    )
+    with stage_progress(quiet) as progress:
+        result = quantize_bundle(
+            open_bundle(bundle), out, weights=weights, kv=kv, recipe=recipe, floor=floor, progress=progress
+        )
+    if json:
+        print_json(result.to_json())
+    else:
+        _print(result)
+    return EXIT_CHECK_FAILED if result.failed else EXIT_DONE
+
+
+def _print(result: QuantizeResult) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False)
+    mega = 1e6
+    before, after = result.sizes["reference"] / mega, result.sizes["quantized"] / mega
+    console.print(
+        f"quantized {result.matmuls} of {result.of} matmuls, {result.weight_bytes_share:.1%} of the weight bytes"
+        f" ({', '.join(f'{count} {name}' for name, count in result.formats.items())})"
+    )
+    for name, reason in result.refused.items():
+        console.print(f"  left as it was: {name}: {reason}")
+    console.print(f"size {before:.1f} MB -> {after:.1f} MB; embedding and head stored once: {result.tied}")
+    if result.kv_cache:
+        ends = result.kv_cache["share_at_the_ends"]
+        console.print(
+            f"KV cache {result.kv}, per {result.kv_cache['granularity']}; {ends:.4%} at the ends of the range"
+        )
+    for language, found in result.agreement.items():
+        console.print(
+            f"{language}: KL {found.kl:.4f}, same top token {found.same_top1:.3f} over {found.tokens} tokens"
+        )
+    console.print(f"reference: {result.provenance}")
+    for check in result.checks:
+        if check.verdict != "ok":
+            console.print(f"FAILED {check.name}: {check.figure:.4g}, limit {check.limit:.4g} {check.detail}")
+    for warning in result.warnings:
+        console.print(f"warning: {warning}")
+    console.print(f"written to {result.out}" if not result.failed else f"nothing was written to {result.out}")
