@@ -90,3 +90,26 @@ def test_type_links_reach_everything() -> None:
     rooms = {room: ROOT / room for room in ("devices", "export", "guards", "quantize", "simulate")}
     links = {path.name: path.resolve() for path in (ROOT / ".types" / "seatrial").iterdir()}
     assert links == {**face, **rooms}
+
+
+def test_constraints_pin_every_requirement_within_its_range() -> None:
+    """Each dependency has one tried version, and that version lies in the declared range."""
+    from packaging.requirements import Requirement
+    from packaging.utils import canonicalize_name
+
+    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pins = [Requirement(line) for line in lines if line and not line.startswith("#")]
+    versions = {canonicalize_name(pin.name): next(iter(pin.specifier)).version for pin in pins}
+    project = PROJECT["project"]
+    groups = [
+        project["dependencies"],
+        project["optional-dependencies"]["export"],
+        PROJECT["dependency-groups"]["dev"],
+    ]
+    for text in (text for group in groups for text in group):
+        requirement = Requirement(text)
+        pinned = versions.get(canonicalize_name(requirement.name))
+        assert pinned is not None, f"{requirement.name} is not pinned in constraints.txt"
+        assert requirement.specifier.contains(pinned), (
+            f"{requirement.name} {pinned} is outside {requirement.specifier}"
+        )
