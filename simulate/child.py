@@ -72,6 +72,7 @@ class Child:
             "opened",
             host_s=time.perf_counter() - began,
             threads=session.threads,
+            providers=session._engine.get_providers(),  # what runs, not what was asked for
             weight_bytes_per_token=session.weight_bytes_per_token,
             kv_bytes_per_position=session.kv_bytes_per_token(1),
             kv_allocated_bytes=session.kv_allocated_bytes,
@@ -221,7 +222,8 @@ def serve(orders: IO[str], out: IO[str]) -> int:
         try:
             child.obey(json.loads(line))
         except UserError as error:
-            child.say("failed", kind=BAD_INPUT, message=str(error))
+            # onnxruntime's own "bad allocation" comes wrapped: it is no fault of the input.
+            child.say("failed", kind=MEMORY if _is_memory(error) else BAD_INPUT, message=str(error))
         except BrokenPipeError:
             return 1
         except Exception as error:  # the parent must learn of it whatever it is; it decides what to do

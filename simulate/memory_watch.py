@@ -80,6 +80,7 @@ class MemoryWatch:
         self._limit_bytes, self._on_over = limit_bytes, on_over
         self._stop = threading.Event()
         self._peak = MemoryUse()
+        self.latest = MemoryUse()
         self._lock = threading.Lock()
         self.problem: str | None = None
         self.over = False
@@ -111,6 +112,7 @@ class MemoryWatch:
             except (psutil.Error, OSError) as error:
                 self.problem = f"memory could not be sampled: {error}"
                 return
+            self.latest = use
             self.note(use)
             self._check(use)
             self._stop.wait(INTERVAL_S)

@@ -47,6 +47,7 @@ class Opened:
 
     host_s: float
     threads: int
+    providers: list[str]
     weight_bytes_per_token: int
     kv_bytes_per_position: int
     kv_allocated_bytes: int

@@ -1,0 +1,107 @@
+"""The result of a run put together: status, guard reports, memory, sizes.
+
+Reads what `setup`, `writer` and `course` kept; decides nothing but the status.
+"""
+
+from __future__ import annotations
+
+from seatrial.guards.verdict import Finding, GuardReport, Verdict
+from seatrial.simulate.course import Course, Delivered
+from seatrial.simulate.job import MemoryResult, RunResult, Status, refusal
+from seatrial.simulate.setup import Setup
+from seatrial.simulate.trace import TraceWriter
+from seatrial.simulate.writer import Writer, bundle_bytes
+
+
+def _status(course: Course, delivered: Delivered) -> Status:
+    """Judged on the text that is delivered."""
+    if course.stopped:
+        return "partial"
+    if refusal([report for report in delivered.reports if report.guard != "breakdown"]) or not delivered.text:
+        return "failed"
+    return "fallback" if course.fallbacks else "ok"
+
+
+def _memory_report(setup: Setup, writer: Writer) -> GuardReport:
+    """The guard's forecast, and what really happened where a child died."""
+    died = [
+        Finding(
+            "memory",
+            "",
+            (0, 0),
+            "memory",
+            Verdict.WARN,
+            death["kind"],
+            None,
+            None,
+            None,
+            f"{death['way']}: {death['detail']}",
+        )
+        for death in writer.deaths
+    ]
+    report = setup.memory.report
+    if not died:
+        return report
+    worst = Verdict.FAIL if report.verdict is Verdict.FAIL else Verdict.WARN
+    return GuardReport("memory", worst, (*report.findings, *died))
+
+
+def build_result(
+    setup: Setup, writer: Writer, course: Course, delivered: Delivered, trace: TraceWriter
+) -> RunResult:
+    job, opened = setup.job, writer.opened
+    timing = writer.timing or setup.ways[0].timing(setup.bundle)
+    context = max((len(setup.ids(part.text, part.budget)) for part in setup.parts), default=0)
+    notes = [*setup.notes, *([trace.problem] if trace.problem else [])]
+    breakdown = [] if any(r.guard == "breakdown" for r in delivered.reports) else [course.breakdown]
+    sampled = writer.peak.samples > 0
+    return RunResult(
+        status=_status(course, delivered),
+        summary=delivered.text,
+        summary_kind=delivered.kind,
+        device=setup.device.id,
+        model=setup.source.name,
+        weights=setup.weights,
+        kv=writer.way.kv,
+        pace=job.pace,
+        prefill=writer.prefill,
+        decode=writer.decode,
+        first_token_device_s=writer.first_token[0] if writer.first_token else None,
+        first_token_host_s=writer.first_token[1] if writer.first_token else None,
+        weight_bytes_per_token=round(timing.cost.weight_bytes_per_token),
+        kv_bytes_per_token=round(timing.cost.kv_read_bytes(context)),
+        kv_allocated_bytes=opened.kv_allocated_bytes if opened else 0,
+        memory=MemoryResult(
+            ceiling_bytes=setup.ceiling_bytes,
+            mechanism=writer.mechanism or "accounting",
+            peak_private_bytes=writer.peak.private_bytes if sampled else None,
+            peak_mapped_bytes=writer.peak.mapped_bytes if sampled else None,
+            mapped_weights=writer.way.mapped,
+            peak_ceiling_bytes=writer.peak_ceiling_bytes,
+            samples=writer.peak.samples,
+            source=writer.peak.source,
+            notes=tuple(writer.notes),
+        ),
+        guards=(_memory_report(setup, writer), *breakdown, *delivered.reports),
+        fallbacks=tuple(course.fallbacks),
+        attempts=tuple(course.attempts),
+        trace=trace.path,
+        bandwidth_Bps=setup.curve.rates_Bps[0],
+        runtime=setup.runtime.id,
+        sizes=_sizes(setup),
+        windows=len(setup.parts),
+        died=writer.deaths[-1] if writer.deaths else None,
+        stand_in=setup.stand_in.name if setup.stand_in else None,
+        notes=tuple(notes),
+    )
+
+
+def _sizes(setup: Setup) -> dict[str, int]:
+    """Bytes of the fp32 model and of the one that ran."""
+    sizes = {"bundle_bytes": bundle_bytes(setup.bundle.folder)}
+    fp32 = setup.bundle.folder.parent / "fp32"
+    if fp32.is_dir() and setup.bundle.folder != fp32:
+        sizes["fp32_bytes"] = bundle_bytes(fp32)
+    elif setup.weights == "fp32":
+        sizes["fp32_bytes"] = sizes["bundle_bytes"]
+    return sizes

@@ -1,0 +1,80 @@
+"""The run: a model writes a summary under a device's limits, guards judge it, something fit to read comes
+out.
+
+The one place where set-up, writer, fallbacks and output folder meet. The fallbacks are in `course`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from dataclasses import replace
+
+from seatrial.simulate.clock import VirtualClock
+from seatrial.simulate.course import Course
+from seatrial.simulate.job import Hooks, RunJob, RunResult, Silent
+from seatrial.simulate.output import PARTIAL, RESULT, SUMMARY, TRACE, prepare_output, write_atomically
+from seatrial.simulate.result import build_result
+from seatrial.simulate.setup import Setup, resolve_out, set_up
+from seatrial.simulate.trace import TraceWriter
+from seatrial.simulate.writer import Settings, Writer
+
+
+def run(job: RunJob, hooks: Hooks | None = None) -> RunResult:
+    """Carries out `job` and leaves summary, result and trace in its output folder.
+
+    Raises `UserError` for what cannot be used. On an interrupt the partial summary is saved, the child
+    ended and the ceiling removed before `KeyboardInterrupt` (or `SystemExit`) goes on.
+    """
+    hooks = hooks or Silent()
+    job = replace(job, out=resolve_out(job.out))
+    setup = set_up(job, hooks)
+    prepare_output(job.out)
+    clock = VirtualClock()
+    with TraceWriter(job.out / TRACE) as trace:
+        writer = Writer(
+            setup.ways,
+            _settings(setup),
+            setup.tokenizer,
+            clock,
+            trace,
+            hooks,
+            first_way=setup.memory.chosen if job.foresee_memory else 0,
+        )
+        with writer:
+            course = Course(setup, writer, clock, hooks)
+            try:
+                delivered = course.deliver()
+            except (KeyboardInterrupt, SystemExit):
+                _save_partial(job, course)
+                raise
+    result = build_result(setup, writer, course, delivered, trace)
+    _save(job, result)
+    return result
+
+
+def _settings(setup: Setup) -> Settings:
+    return Settings(
+        ceiling_bytes=setup.ceiling_bytes,
+        capacity=setup.capacity,
+        strict=setup.job.strict,
+        threads=setup.job.threads,
+        patience_s=setup.job.patience_s,
+        real_pace=setup.job.pace == "real",
+        thresholds=setup.thresholds.breakdown,
+    )
+
+
+def _save(job: RunJob, result: RunResult) -> None:
+    name = PARTIAL if result.status == "partial" else SUMMARY
+    write_atomically(job.out / name, result.summary + "\n")
+    text = json.dumps(result.to_json(), ensure_ascii=False, indent=2, allow_nan=False)
+    write_atomically(job.out / RESULT, text + "\n")
+
+
+def _save_partial(job: RunJob, course: Course) -> None:
+    """On the way out after an interrupt: a full disk must not hide the interrupt."""
+    text = course.partial_text()
+    if text:
+        with contextlib.suppress(OSError):
+            write_atomically(job.out / PARTIAL, text + "\n")
