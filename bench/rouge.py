@@ -1,8 +1,7 @@
 """ROUGE-1, -2 and -L F1 in a few lines, for both languages: no stemming, no stop words, no rewriting.
 
-English by lower-case words of letters and digits; Chinese by characters, spaces and punctuation left out, with
-a run of Latin letters or digits as one. ROUGE-N counts common n-grams, ROUGE-L the longest common subsequence
-of the whole text (Lin 2004).
+English by lower-case words of letters and digits; Chinese by characters, punctuation included and spaces not.
+ROUGE-N counts common n-grams, ROUGE-L the longest common subsequence of the whole text (Lin 2004).
 """
 
 from __future__ import annotations

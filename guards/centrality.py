@@ -93,11 +93,12 @@ class TermTable:
 
     def times(self, per_term: Floats) -> Floats:
         """X v: for each sentence the sum of `tfidf * per_term` over its terms."""
-        return np.bincount(self.row, self.tfidf * per_term[self.column], self.sentences)
+        return np.asarray(np.bincount(self.row, self.tfidf * per_term[self.column], self.sentences), float)
 
     def transposed_times(self, per_sentence: Floats) -> Floats:
         """X^T v: for each term the sum over the sentences that hold it."""
-        return np.bincount(self.column, self.tfidf * per_sentence[self.row], len(self.holders))
+        weights = self.tfidf * per_sentence[self.row]
+        return np.asarray(np.bincount(self.column, weights, len(self.holders)), float)
 
 
 def term_table(sentences: Sequence[Sequence[str]]) -> TermTable:

@@ -130,9 +130,10 @@ _DECISION = re.compile(
     r"\b(?:decid|agree|approv|conclu|action|deadline|will (?:do|send|take|prepare)|next step|responsib)",
     re.IGNORECASE,
 )
-_LIFT = 2.0  # a preferred sentence is worth three of its kind
+_LIFT = 4.0  # a preferred sentence is worth five of its kind
 _SAME = 0.6  # cosine above which two sentences say the same
 _RARE = 0.05  # weight of a term that stands in one sentence only: it decides between equals
+_EVERYWHERE = 0.5  # what a term still counts that stands in every sentence, so that short sources work too
 _LENGTH_POWER = 0.5  # between 0, which favours long sentences, and 1, which favours short ones
 
 
@@ -191,7 +192,7 @@ def _first_that_fits(
 def _term_worth(table: TermTable) -> Floats:
     central = lexrank(table)
     voted = np.bincount(table.column, central[table.row], len(table.holders))
-    worth = voted * np.log((table.sentences + 1) / (table.holders + 0.5))
+    worth = voted * (np.log((table.sentences + 1) / (table.holders + 0.5)) + _EVERYWHERE)
     return np.where(table.holders > 1, worth, _RARE * worth)
 
 

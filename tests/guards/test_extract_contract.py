@@ -125,7 +125,7 @@ def test_preferences_lift_what_they_name():
 
 
 POINTS = {
-    "parking": "The new parking spaces for the delivery vans should be painted before the parking permits expire.",
+    "parking": "The new parking spaces for the vans should be painted before the parking permits expire.",
     "canteen": "The canteen menu needs cheaper lunch dishes, because lunch in the canteen costs too much.",
     "heating": "The heating engineer found that the heating boiler in the cellar is too old to repair.",
     "website": "The website translation is late, and the website team wants a second translator for it.",
