@@ -37,6 +37,14 @@ class Compute:
 
 
 @attrs.frozen
+class Sustained:
+    """Share of the first run's speed that is left once the machine is hot."""
+
+    decode: float
+    prefill: float
+
+
+@attrs.frozen
 class Device:
     """A machine as its TOML file tells it. Bytes and bytes per second; `None` where nobody found a figure.
 
@@ -59,6 +67,7 @@ class Device:
     storage_read_Bps: float | None
     compute: Mapping[str, Compute]
     sources: Mapping[str, str]
+    sustained: Sustained | None = None
     variants: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
@@ -100,7 +109,11 @@ def read_device(path: Path, *, variant: str | None = None) -> Device:
         if variant not in variants:
             listed = ", ".join(variants) or "none"
             raise UserError(f"device {path.stem} has no variant {variant!r}; it has: {listed}")
-        table = _merged(table, table["variants"][variant])
+        over = table["variants"][variant]
+        if "bandwidth" in over:
+            # A measurement belongs to the board that was measured.
+            table["bandwidth"].pop("measured", None)
+        table = _merged(table, over)
     identifier = path.stem if variant is None else f"{path.stem}:{variant}"
     return device_from_table(identifier, table, variants=variants)
 
@@ -150,6 +163,7 @@ def device_from_table(identifier: str, table: Mapping[str, Any], *, variants: tu
         storage_read_Bps=_optional(storage, "read", parse_rate),
         compute=compute,
         sources=sources,
+        sustained=_sustained(read, sources),
         variants=variants,
         warnings=_warnings(nominal_Bps, measured_Bps, table),
     )
@@ -244,6 +258,18 @@ def _compute(identifier: str, name: str, entry: Any) -> Compute:
         effective_ops=effective,
         tensor_units=bool(entry.get("tensor_units", False)),
     )
+
+
+def _sustained(read: Reader, sources: dict[str, str]) -> Sustained | None:
+    entry = read.optional_table("sustained")
+    if not entry:
+        return None
+    sources["sustained"] = read.source("sustained")
+    inner = Reader(f"{read.where}: sustained", entry)
+    shares = Sustained(inner.number("decode"), inner.number("prefill"))
+    if not (0 < shares.decode <= 1 and 0 < shares.prefill <= 1):
+        raise UserError(f"{inner.where}: shares of speed lie above 0 and at most at 1")
+    return shares
 
 
 def _optional(entry: Mapping[str, Any], key: str, parse: Any) -> Any:

@@ -62,6 +62,8 @@ class Decode:
 
     weight_factor: float
     kv_factor: float
+    compute_factor: float
+    layer_s: float
     step_s: float
     spread: Spread
     measured_share: float = 1.0
@@ -84,7 +86,10 @@ class Prefill:
 
 @attrs.frozen
 class MemoryUse:
-    """What the engine itself takes, and how it stores the cache."""
+    """What the engine itself takes, and how it stores the cache.
+
+    `kv_copies` is 2 where past and present caches exist side by side during a step.
+    """
 
     runtime_bytes: int
     weight_peak_factor: float
@@ -93,7 +98,7 @@ class MemoryUse:
     kv_reserve: str
     scores_materialised: bool
     latent_cache: bool
-    packed_copy_factor: float
+    kv_copies: int
 
 
 @attrs.frozen
@@ -175,6 +180,8 @@ def _decode(read: Reader) -> Decode:
     return Decode(
         weight_factor=_above_zero(read, "weight_factor"),
         kv_factor=_at_least_zero(read, "kv_factor"),
+        compute_factor=_at_least_zero(read, "compute_factor"),
+        layer_s=_at_least_zero(read, "layer_s"),
         step_s=_at_least_zero(read, "step_s"),
         spread=_spread(read, "low", "high"),
         measured_share=_above_zero(read, "measured_share"),
@@ -202,7 +209,7 @@ def _memory(read: Reader) -> MemoryUse:
         kv_reserve=read.choice("kv_reserve", KV_RESERVES),
         scores_materialised=bool(read.entries.get("scores_materialised", False)),
         latent_cache=bool(read.entries.get("latent_cache", False)),
-        packed_copy_factor=float(read.entries.get("packed_copy_factor", 0.0)),
+        kv_copies=int(read.entries.get("kv_copies", 1)),
     )
 
 

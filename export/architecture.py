@@ -138,7 +138,8 @@ def read_architecture(path: Path) -> Architecture:
         raise UserError(
             f"{path}: an ONNX graph has no config; give its folder with config.json, or use `seatrial ops`"
         )
-    return architecture_of_config(read_json(path), name=path.parent.name or path.stem)
+    name = path.resolve().parent.name if path.name == "config.json" else path.stem
+    return architecture_of_config(read_json(path), name=name)
 
 
 def hub_config(model: str) -> Path:

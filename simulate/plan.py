@@ -20,13 +20,16 @@ from seatrial.simulate.predict import (
     CLIFF,
     Memory,
     cliff_seconds,
+    deadline_tokens,
     decode_seconds,
+    decode_terms,
     decode_total_seconds,
     effective_ops,
     load_interval,
     memory_use,
     prefill_seconds,
     prefill_spread,
+    prefill_terms,
 )
 
 __all__ = [
@@ -58,6 +61,7 @@ class Job:
     other_programs_bytes: int = 0
     deadline_s: float | None = None
     mapped_weights: bool = False
+    sustained: bool = False
 
     def __attrs_post_init__(self) -> None:
         for name in ("prompt_tokens", "max_tokens"):
@@ -154,17 +158,19 @@ def plan(architecture: Architecture, device: Device, runtime: Runtime, job: Job)
     memory = job_memory(architecture, cost, runtime, job)
     available = available_bytes(device, job)
     fits = memory.peak_bytes <= available
-    prefill_s = prefill_spread(device, runtime).around(
-        prefill_seconds(cost, device, runtime, job.prompt_tokens)
-    )
-    whole = decode_total_seconds(cost, device, runtime, job.prompt_tokens, job.max_tokens)
+    slow_decode, slow_prefill = heat(device, job)
+    prefill = prefill_seconds(cost, device, runtime, job.prompt_tokens) * slow_prefill
+    prefill_s = prefill_spread(device, runtime).around(prefill)
+    whole = decode_total_seconds(cost, device, runtime, job.prompt_tokens, job.max_tokens) * slow_decode
     decode_s = runtime.decode.spread.around(whole / job.max_tokens)
+    by_context = _by_context(cost, device, runtime, job)
     bound = _decode_bound(cost, device, runtime, job)
     cliff = cliff_seconds(cost, device)
     if not fits and job.mapped_weights and cliff is not None:
         # Every pass over the weights, a prompt's chunks as well as a token, reads the file again.
         chunks = -(-job.prompt_tokens // runtime.prefill.chunk_tokens)
         prefill_s, decode_s = prefill_s + CLIFF.around(cliff * chunks), CLIFF.around(cliff)
+        by_context = [(context, CLIFF.around(cliff)) for context, _ in by_context]
         bound = "storage"
     return Plan(
         device=device,
@@ -178,7 +184,7 @@ def plan(architecture: Architecture, device: Device, runtime: Runtime, job: Job)
         prefill_s=prefill_s,
         decode_s=decode_s,
         total_s=prefill_s + decode_s.times(job.max_tokens),
-        decode_by_context=tuple(_by_context(cost, device, runtime, job)),
+        decode_by_context=tuple(by_context),
         bound_prefill=_prefill_bound(cost, device, runtime, job),
         bound_decode=bound,
         notes=tuple(_notes(architecture, device, runtime, job, memory, fits)),
@@ -205,46 +211,31 @@ def available_bytes(device: Device, job: Job) -> int:
     return free if job.ceiling_bytes is None else min(free, job.ceiling_bytes)
 
 
-def deadline_tokens(
-    cost: ModelCost, device: Device, runtime: Runtime, *, prompt_tokens: int, deadline_s: float, wanted: int
-) -> int:
-    """The longest summary, at most `wanted` tokens, whose middle estimate ends before the deadline; 0 if none
-    does.
+def heat(device: Device, job: Job) -> tuple[float, float]:
+    """How much longer decode and prefill take once the machine is hot; 1 where no curve was measured or asked
+    for.
     """
-    left = deadline_s - prefill_seconds(cost, device, runtime, prompt_tokens)
-    low, high = 0, wanted
-    while low < high:
-        tokens = (low + high + 1) // 2
-        fits = decode_total_seconds(cost, device, runtime, prompt_tokens, tokens) <= left
-        low, high = (tokens, high) if fits else (low, tokens - 1)
-    return low
+    if not job.sustained or device.sustained is None:
+        return 1.0, 1.0
+    return 1.0 / device.sustained.decode, 1.0 / device.sustained.prefill
 
 
 def _by_context(cost: ModelCost, device: Device, runtime: Runtime, job: Job) -> list[tuple[int, Interval]]:
     contexts = sorted({*(c for c in CONTEXTS if c < job.tokens), job.prompt_tokens, job.tokens})
-    spread = runtime.decode.spread
-    return [(context, spread.around(decode_seconds(cost, device, runtime, context))) for context in contexts]
+    spread, slow = runtime.decode.spread, heat(device, job)[0]
+    return [(n, spread.around(slow * decode_seconds(cost, device, runtime, n))) for n in contexts]
 
 
 def _decode_bound(cost: ModelCost, device: Device, runtime: Runtime, job: Job) -> str:
-    """Which term is the largest of a step in the middle of the summary."""
-    context = job.prompt_tokens + job.max_tokens / 2
-    step = decode_seconds(cost, device, runtime, context)
-    compute = cost.decode_flops(context) / effective_ops(device, runtime)
-    if runtime.decode.step_s > step / 2:
-        return "overhead"
-    return "compute" if compute >= step - runtime.decode.step_s else "bandwidth"
+    """The largest term of a step in the middle of the summary."""
+    terms = decode_terms(cost, device, runtime, job.prompt_tokens + job.max_tokens / 2)
+    return max(terms, key=lambda name: terms[name])
 
 
 def _prefill_bound(cost: ModelCost, device: Device, runtime: Runtime, job: Job) -> str:
-    chunks = -(-job.prompt_tokens // runtime.prefill.chunk_tokens)
-    without = prefill_seconds(
-        attrs.evolve(cost, weight_bytes_per_prefill_pass=0.0), device, runtime, job.prompt_tokens
-    )
-    whole = prefill_seconds(cost, device, runtime, job.prompt_tokens)
-    if chunks * runtime.prefill.chunk_s > whole / 2:
-        return "overhead"
-    return "bandwidth" if whole > without * (1 + 1e-9) else "compute"
+    """The largest term of the prompt."""
+    terms = prefill_terms(cost, device, runtime, job.prompt_tokens)
+    return max(terms, key=lambda name: terms[name])
 
 
 def _notes(
@@ -269,6 +260,8 @@ def _notes(
             "paged from storage have no such bound"
         )
     notes += _device_notes(device, runtime)
+    if job.sustained and device.sustained is None:
+        notes.append("no curve of sustained load was measured on this device: speeds are those of a cool one")
     if not fits:
         lacking = format_bytes(memory.peak_bytes - available_bytes(device, job))
         notes.append(f"does not fit: {lacking} too much; without mapped weights it ends in out of memory")

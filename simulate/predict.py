@@ -50,42 +50,62 @@ def bandwidth_Bps(device: Device, runtime: Runtime) -> float:
 
 
 def decode_seconds(cost: ModelCost, device: Device, runtime: Runtime, context: float) -> float:
-    """Seconds of one decoded token after `context` tokens: a W/B + k KV/B + b, or its FLOPs."""
-    rate = bandwidth_Bps(device, runtime)
-    weights_s = runtime.decode.weight_factor * cost.weight_bytes_per_token / rate
-    kv_s = runtime.decode.kv_factor * cost.kv_read_bytes(context) / rate
-    return (
-        max(weights_s + kv_s, cost.decode_flops(context) / effective_ops(device, runtime))
-        + runtime.decode.step_s
+    """Seconds of one decoded token after `context` tokens."""
+    return sum(decode_terms(cost, device, runtime, context).values())
+
+
+def decode_terms(cost: ModelCost, device: Device, runtime: Runtime, context: float) -> dict[str, float]:
+    """Seconds of one decoded token by term: bandwidth (weights and KV), compute, overhead."""
+    decode, rate = runtime.decode, bandwidth_Bps(device, runtime)
+    moved = decode.weight_factor * cost.weight_bytes_per_token + decode.kv_factor * cost.kv_read_bytes(
+        context
     )
+    flops = decode.compute_factor * cost.decode_flops(context)
+    return {
+        "bandwidth": moved / rate,
+        "compute": flops / nominal_ops(device, runtime) if flops else 0.0,
+        "overhead": decode.layer_s * cost.layers + decode.step_s,
+    }
 
 
 def prefill_seconds(
     cost: ModelCost, device: Device, runtime: Runtime, tokens: float, past: float = 0.0
 ) -> float:
-    """Seconds of a prompt of `tokens` after `past`: compute, or the passes over the weights where those take
-    longer.
-    """
-    ops = effective_ops(device, runtime)
-    attention_ops = ops * runtime.prefill.attention_efficiency / runtime.prefill.efficiency
+    """Seconds of a prompt of `tokens` after `past` cached ones."""
+    terms = prefill_terms(cost, device, runtime, tokens, past)
+    return max(terms["compute"], terms["bandwidth"]) + terms["overhead"]
+
+
+def prefill_terms(
+    cost: ModelCost, device: Device, runtime: Runtime, tokens: float, past: float = 0.0
+) -> dict[str, float]:
+    """Seconds of a prompt by term: compute, the chunks' passes over the weights, overhead of the chunks."""
+    ops, prefill = effective_ops(device, runtime), runtime.prefill
     attention = cost.attention_flops(tokens, past)
-    compute_s = (cost.prefill_flops(tokens, past) - attention) / ops + attention / attention_ops
-    chunks = math.ceil(tokens / runtime.prefill.chunk_tokens)
-    rate = bandwidth_Bps(device, runtime)
-    reading_s = chunks * runtime.decode.weight_factor * cost.weight_bytes_per_prefill_pass / rate
-    return max(compute_s, reading_s) + chunks * runtime.prefill.chunk_s
+    matrices = cost.prefill_flops(tokens, past) - attention
+    chunks = math.ceil(tokens / prefill.chunk_tokens)
+    passes = chunks * runtime.decode.weight_factor * cost.weight_bytes_per_prefill_pass
+    return {
+        "compute": (matrices + attention * prefill.efficiency / prefill.attention_efficiency) / ops,
+        "bandwidth": passes / bandwidth_Bps(device, runtime),
+        "overhead": chunks * prefill.chunk_s,
+    }
+
+
+def nominal_ops(device: Device, runtime: Runtime) -> float:
+    """Peak operations per second of the runtime's processor, from bandwidth where nobody knows it."""
+    compute = device.compute.get(runtime.processor)
+    if compute is None:
+        return bandwidth_Bps(device, runtime) * runtime.prefill.ops_per_Bps
+    return compute.nominal_ops or (compute.effective_ops or math.nan) / runtime.prefill.efficiency
 
 
 def effective_ops(device: Device, runtime: Runtime) -> float:
-    """Operations per second that prefill reaches: a stated effective figure, nominal x efficiency, or from
-    bandwidth.
-    """
+    """Operations per second that prefill reaches: a stated effective figure, else its share of the peak."""
     compute = device.compute.get(runtime.processor)
     if compute is not None and compute.effective_ops is not None:
         return compute.effective_ops
-    if compute is not None and compute.nominal_ops is not None:
-        return compute.nominal_ops * runtime.prefill.efficiency
-    return bandwidth_Bps(device, runtime) * runtime.prefill.ops_per_Bps
+    return nominal_ops(device, runtime) * runtime.prefill.efficiency
 
 
 def prefill_spread(device: Device, runtime: Runtime) -> Spread:
@@ -109,6 +129,21 @@ def decode_total_seconds(
         last = decode_seconds(cost, device, runtime, end - 1)
         total += (end - start) * (first + last) / 2
     return total
+
+
+def deadline_tokens(
+    cost: ModelCost, device: Device, runtime: Runtime, *, prompt_tokens: int, deadline_s: float, wanted: int
+) -> int:
+    """The longest summary, at most `wanted` tokens, whose middle estimate ends before the deadline; 0 if none
+    does.
+    """
+    left = deadline_s - prefill_seconds(cost, device, runtime, prompt_tokens)
+    low, high = 0, wanted
+    while low < high:
+        tokens = (low + high + 1) // 2
+        fits = decode_total_seconds(cost, device, runtime, prompt_tokens, tokens) <= left
+        low, high = (tokens, high) if fits else (low, tokens - 1)
+    return low
 
 
 def cliff_seconds(cost: ModelCost, device: Device) -> float | None:
@@ -137,7 +172,7 @@ def memory_use(
     scores = 4.0 * chunk * tokens * cost.query_heads if runtime.memory.scores_materialised else 0.0
     return Memory(
         weights_bytes=cost.weight_bytes * runtime.memory.weight_peak_factor,
-        kv_bytes=kv.total,
+        kv_bytes=kv.total * runtime.memory.kv_copies,
         activation_bytes=runtime.memory.activation_factor * cost.activation_bytes(chunk) + scores,
         runtime_bytes=float(runtime.memory.runtime_bytes),
     )

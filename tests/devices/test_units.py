@@ -5,6 +5,7 @@ import math
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from seatrial.devices.device import matches_memory
 from seatrial.devices.units import (
     BYTE_UNITS,
@@ -33,7 +34,9 @@ def test_bytes_keep_decimal_and_binary_apart(text: str, expected: int) -> None:
     assert parse_bytes(text) == expected
 
 
-@pytest.mark.parametrize("text", ["8 G", "8gb", "8Gb", "8 M", "", "GB", "-1GB", "0GB", "8GB/s", "1e400GB", "nanGB"])
+@pytest.mark.parametrize(
+    "text", ["8 G", "8gb", "8Gb", "8 M", "", "GB", "-1GB", "0GB", "8GB/s", "1e400GB", "nanGB"]
+)
 def test_a_half_or_unknown_unit_is_refused(text: str) -> None:
     with pytest.raises(UserError):
         parse_bytes(text)

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+
 from seatrial.errors import UserError
 from seatrial.export.architecture import architecture_of_config, read_architecture
 from seatrial.simulate.cost import model_cost
@@ -106,12 +107,24 @@ def test_a_stated_head_dim_wins_over_the_formula() -> None:
 
 
 def test_a_nested_text_config_is_the_model() -> None:
-    multimodal = {"model_type": "some_vision", "num_hidden_layers": 24, "hidden_size": 1024, "text_config": FORTY}
+    multimodal = {
+        "model_type": "some_vision",
+        "num_hidden_layers": 24,
+        "hidden_size": 1024,
+        "text_config": FORTY,
+    }
     assert kv_bytes(multimodal) == 163_840
 
 
 def test_old_field_names() -> None:
-    old = {"model_type": "gpt2", "n_layer": 12, "n_head": 12, "n_embd": 768, "n_positions": 1024, "vocab_size": 50257}
+    old = {
+        "model_type": "gpt2",
+        "n_layer": 12,
+        "n_head": 12,
+        "n_embd": 768,
+        "n_positions": 1024,
+        "vocab_size": 50257,
+    }
     assert kv_bytes(old) == 36_864
     assert architecture_of_config(old, name="gpt2").params == 124_439_808
 
@@ -150,7 +163,9 @@ def test_windows_follow_transformers() -> None:
 
     for model_type in ("gemma2", "gemma3_text", "cohere2", "qwen2"):
         extra = {"use_sliding_window": True, "max_window_layers": 2} if model_type == "qwen2" else {}
-        config = AutoConfig.for_model(model_type, **{**SMALL, "num_hidden_layers": 12, "sliding_window": 32, **extra})
+        config = AutoConfig.for_model(
+            model_type, **{**SMALL, "num_hidden_layers": 12, "sliding_window": 32, **extra}
+        )
         stated = config.to_dict()
         expected = [None if kind == "full_attention" else 32 for kind in stated.pop("layer_types")]
         read = architecture_of_config(stated, name=model_type)

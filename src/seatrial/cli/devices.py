@@ -76,9 +76,9 @@ def device_json(device: Device) -> dict[str, Any]:
 
 
 def _print_table(found: list[Device]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
+    from seatrial.cli.tables import wide_console
     from seatrial.devices.units import format_bytes, format_rate
 
     table = Table("device", "name", "memory", "bandwidth", "runtime", "confidence", box=None)
@@ -91,17 +91,18 @@ def _print_table(found: list[Device]) -> None:
             device.runtime,
             device.confidence,
         )
-    Console().print(table)
+    wide_console().print(table)
 
 
 def _print_device(device: Device, quiet: bool) -> None:
-    from rich.console import Console
     from rich.table import Table
+
+    from seatrial.cli.tables import wide_console
 
     table = Table("figure", "value", "source", box=None)
     for figure, value, source in _rows(device):
         table.add_row(figure, value, source)
-    console = Console()
+    console = wide_console()
     if not quiet:
         console.print(f"{device.name} ({device.id}), {device.device_class}, confidence {device.confidence}")
     console.print(table)

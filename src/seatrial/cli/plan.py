@@ -29,6 +29,13 @@ def plan(
     measured_bandwidth: str | None = typer.Option(
         None, "--measured-bandwidth", help="Bandwidth measured by reading, as in 32GB/s."
     ),
+    limit_tokens: int | None = typer.Option(
+        None, "--limit-tokens", help="Context length the runtime is told to reserve for."
+    ),
+    mapped: bool = typer.Option(False, "--mapped-weights", help="Weights mapped from storage, not copied."),
+    sustained: bool = typer.Option(
+        False, "--sustained", help="Speeds of a hot machine, where they are known."
+    ),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     quiet: bool = typer.Option(False, "--quiet", help="No notes."),
 ) -> int:
@@ -45,6 +52,9 @@ def plan(
         deadline_s=parse_time(deadline) if deadline else None,
         ceiling_bytes=parse_bytes(ceiling) if ceiling else None,
         other_programs_bytes=parse_bytes(other_programs) if other_programs else 0,
+        limit_tokens=limit_tokens,
+        mapped_weights=mapped,
+        sustained=sustained,
     )
     measured_Bps = parse_rate(measured_bandwidth) if measured_bandwidth else None
     plans = _plans(model, device, runtime, job, measured_Bps)
@@ -60,13 +70,18 @@ def plan(
 def _plans(model: str, device: str, runtime: str | None, job: Any, measured_Bps: float | None) -> list[Plan]:
     from seatrial.devices.device import device_names, load_device, with_measured_bandwidth
     from seatrial.devices.runtime import load_runtime
+    from seatrial.simulate.fallbacks import with_fallbacks
     from seatrial.simulate.plan import plan as make_plan
 
     architecture = _architecture(model)
     found = [load_device(name) for name in (device_names() if device == "all" else [device])]
     if measured_Bps is not None:
         found = [with_measured_bandwidth(one, measured_Bps) for one in found]
-    plans = [make_plan(architecture, one, load_runtime(runtime or one.runtime), job) for one in found]
+    plans = [
+        with_fallbacks(architecture, one, engine, make_plan(architecture, one, engine, job))
+        for one in found
+        for engine in [load_runtime(runtime or one.runtime)]
+    ]
     return sorted(plans, key=lambda one: (not one.fits, one.total_s.mid))
 
 
@@ -84,12 +99,12 @@ def _architecture(model: str) -> Any:
 
 
 def _print_plan(plan: Plan, quiet: bool) -> None:
-    from rich.console import Console
     from rich.table import Table
 
+    from seatrial.cli.tables import wide_console
     from seatrial.devices.units import format_bytes
 
-    console = Console()
+    console = wide_console()
     job = plan.job
     console.print(
         f"{plan.cost.name} ({plan.cost.weights} weights, {plan.cost.kv.name} KV) on {plan.device.name} with "
@@ -128,9 +143,9 @@ def _cells(interval: Interval) -> list[str]:
 
 
 def _print_all(plans: Sequence[Plan]) -> None:
-    from rich.console import Console
     from rich.table import Table
 
+    from seatrial.cli.tables import wide_console
     from seatrial.devices.units import format_bytes, format_time
 
     table = Table("device", "runtime", "total", "90 %", "prefill", "per token", "peak", "fits", box=None)
@@ -146,4 +161,4 @@ def _print_all(plans: Sequence[Plan]) -> None:
             format_bytes(plan.memory.peak_bytes),
             "yes" if plan.fits else "no",
         )
-    Console().print(table)
+    wide_console().print(table)
