@@ -32,8 +32,10 @@ NUMBER_SEVERITY: Mapping[str, Verdict] = {
     # Small counts and ordinals are often the summary's own counting: three people, the second point.
     "small count.not found": Verdict.WARN,
     "small count.other unit": Verdict.WARN,
-    "ordinal.not found": Verdict.WARN,
-    "ordinal.other unit": Verdict.WARN,
+    "small ordinal.not found": Verdict.WARN,
+    "small ordinal.other unit": Verdict.WARN,
+    # COVID-19 where the source says COVID: a name with a number.
+    "named code.not found": Verdict.WARN,
 }
 
 

@@ -7,13 +7,14 @@ folded texts around them; severities are in `policy.py`.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from dataclasses import dataclass
 from decimal import Decimal
 
 from seatrial.guards.numbers.calendar import compare_calendar
-from seatrial.guards.numbers.context import direction
+from seatrial.guards.numbers.context import counted_nouns, direction, words_around
 from seatrial.guards.numbers.quantity import (
     AMOUNT,
     BASIS_POINT,
@@ -45,6 +46,7 @@ class Match:
     reason: str
     nearest: Quantity | None = None
     detail: str = ""
+    conflict: bool = False  # the source counts the same thing, with another number
 
 
 def family(quantity: Quantity) -> str:
@@ -86,6 +88,8 @@ class Source:
         self.plain: dict[Decimal, list[Quantity]] = defaultdict(list)
         self.ranges: dict[str, list[Quantity]] = defaultdict(list)
         self._sorted: dict[str, list[tuple[Decimal, Quantity]]] = {}
+        self._nouns: dict[str, list[Quantity]] | None = None
+        self._words: dict[tuple[int, int], frozenset[str]] = {}
         for quantity in quantities:
             self._add(quantity)
 
@@ -103,6 +107,22 @@ class Source:
         if quantity.high is not None:
             self.ranges[name].append(quantity)
             self.plain[abs(quantity.high)].append(quantity)
+
+    def nouns(self) -> dict[str, list[Quantity]]:
+        """Counted noun -> the counts of it, made when first asked for."""
+        if self._nouns is None:
+            self._nouns = defaultdict(list)
+            for quantity in self.quantities:
+                if quantity.kind == COUNT:
+                    for noun in counted_nouns(self.folded, quantity.span[1]):
+                        self._nouns[noun].append(quantity)
+        return self._nouns
+
+    def words(self, quantity: Quantity) -> frozenset[str]:
+        """Content words around a figure of the source, kept."""
+        if quantity.span not in self._words:
+            self._words[quantity.span] = words_around(self.folded, *quantity.span)
+        return self._words[quantity.span]
 
     def sorted_values(self, name: str) -> list[tuple[Decimal, Quantity]]:
         """(value, figure) of one family in order of value, made when first asked for."""
@@ -137,7 +157,7 @@ def compare(quantity: Quantity, summary: str, source: Source) -> Match:
     if quantity.kind == UNREAD:
         return Match("unread", None, "number words that form no number")
     if quantity.kind == IDENTIFIER:
-        return _compare_string(quantity, source)
+        return _compare_named(quantity, source) or _compare_string(quantity, source)
     if quantity.kind in CALENDAR:
         reason, nearest = compare_calendar(quantity, source.calendar)
         return Match(reason, nearest)
@@ -167,6 +187,26 @@ def _compare_string(quantity: Quantity, source: Source) -> Match:
     return Match("not found", None)
 
 
+_NAMED_CODE = re.compile(r"([a-z]{4,})-?\d{1,3}")  # covid-19: a name with a number, not a number
+
+
+def is_named_code(text: str) -> bool:
+    """Whether an identifier is a word of at least four letters with a short number behind it."""
+    return _NAMED_CODE.fullmatch(text.lower()) is not None
+
+
+def _compare_named(quantity: Quantity, source: Source) -> Match | None:
+    """COVID-19 agrees with a source that says COVID, unless the source gives the word another number."""
+    named = _NAMED_CODE.fullmatch(quantity.text.lower())
+    if named is None or quantity.string in source.strings:
+        return None
+    word = named[1]
+    rival = next((q for string, q in source.strings.items() if string.rstrip("0123456789") == word), None)
+    if rival is not None:
+        return Match("not found", rival, f"the source has {rival.text!r}", conflict=True)
+    return Match("written otherwise") if re.search(rf"\b{word}\b", source.folded) else None
+
+
 def _compare_score(quantity: Quantity, source: Source) -> Match:
     found = source.strings.get(quantity.string)
     if found is not None:
@@ -188,7 +228,7 @@ def _compare_value(quantity: Quantity, summary: str, source: Source) -> Match:
         if found:
             reason, candidates = found
             return _bound(quantity, reason, candidates, summary, source)
-    return _other(quantity, name, value, source)
+    return _other(quantity, name, value, summary, source)
 
 
 _Found = tuple[str, list[Quantity]] | None
@@ -315,11 +355,19 @@ def _in_range(quantity: Quantity, name: str, value: Decimal, source: Source) -> 
         low, high = base_value(candidate, candidate.value), base_value(candidate, candidate.high)
         if low is None or high is None or not _units_agree(quantity, candidate):
             continue
-        if value in (low, high):
-            return ("approximate" if candidate.bound == "over" and value == low else "one end"), [candidate]
-        if low < value < high and quantity.bound:
+        if value == low and candidate.bound:
+            return "approximate", [candidate]
+        if value in (low, high) and not candidate.bound:
+            return "one end", [candidate]
+        if low < value < high and (quantity.bound or candidate.bound == "about"):
             return "range", [candidate]
     return None
+
+
+def _overlap(candidate: Quantity, low: Decimal, high: Decimal) -> bool:
+    """Whether a range of the source and an approximation share values."""
+    ends = base_value(candidate, candidate.value), base_value(candidate, candidate.high)
+    return ends[0] is not None and ends[1] is not None and ends[0] < high and low < ends[1]
 
 
 def _compare_range(quantity: Quantity, name: str, value: Decimal, source: Source) -> Match:
@@ -328,8 +376,11 @@ def _compare_range(quantity: Quantity, name: str, value: Decimal, source: Source
         ends = base_value(candidate, candidate.value), base_value(candidate, candidate.high)
         if ends == (value, high) and _units_agree(quantity, candidate):
             return Match("exact" if candidate.text == quantity.text else "written otherwise", candidate)
-    if high is not None and quantity.bound == "over":
+    if high is not None and quantity.bound in ("over", "about"):
         inside = [q for q in source.between(name, value, high) if _units_agree(quantity, q)]
+        inside += [
+            q for q in source.ranges.get(name, []) if _overlap(q, value, high) and _units_agree(quantity, q)
+        ]
         if inside:
             return Match("approximate", inside[0])
     lows, highs = (
@@ -344,21 +395,77 @@ def _compare_range(quantity: Quantity, name: str, value: Decimal, source: Source
 def _bound(
     quantity: Quantity, reason: str, candidates: list[Quantity], summary: str, source: Source
 ) -> Match:
-    """Checks direction against every candidate: one that does not contradict is enough."""
+    """Checks direction, counted noun and sentence of every candidate: one that does not contradict is enough."""
     up = direction(summary, *quantity.span)
     if up:
         agreeing = [q for q in candidates if direction(source.folded, *q.span) != -up]
         if not agreeing:
             return Match("other sign", candidates[0], "the source says the opposite direction")
         candidates = agreeing
+    rival = _counted_otherwise(quantity, candidates, summary, source)
+    rival = rival or _said_of_other(quantity, candidates, summary, source)
+    if rival is not None:
+        return Match("wrong role", rival, f"the source has this value, but says {rival.text!r} here")
     return Match(reason, candidates[0])
 
 
-def _other(quantity: Quantity, name: str, value: Decimal, source: Source) -> Match:
+def _counted_otherwise(
+    quantity: Quantity, candidates: list[Quantity], summary: str, source: Source
+) -> Quantity | None:
+    """A count of the same noun with another value, where no candidate counts that noun: 12 bugs in 3 features."""
+    if quantity.kind != COUNT:
+        return None
+    wanted = counted_nouns(summary, quantity.span[1])
+    if not wanted:
+        return None
+    for candidate in candidates:
+        found = counted_nouns(source.folded, candidate.span[1])
+        if candidate.kind != COUNT or not found or found & wanted:
+            return None
+    return _rival(quantity, wanted, source)
+
+
+def _rival(quantity: Quantity, nouns: frozenset[str], source: Source) -> Quantity | None:
+    """A figure of the source that counts one of `nouns`, when all that do have another value."""
+    rivals = [q for noun in sorted(nouns) for q in source.nouns().get(noun, [])]
+    return rivals[0] if rivals and not any(_admits(q, quantity.value) for q in rivals) else None
+
+
+def _admits(candidate: Quantity, value: Decimal | None) -> bool:
+    if candidate.value is None or value is None:
+        return True
+    return candidate.value <= value <= (candidate.value if candidate.high is None else candidate.high)
+
+
+_ROLE_WORDS = 3  # shared words that make another figure's sentence the one that the summary speaks of
+
+
+def _said_of_other(
+    quantity: Quantity, candidates: list[Quantity], summary: str, source: Source
+) -> Quantity | None:
+    """A figure of the same family whose sentence shares words with the summary's where no candidate's does."""
+    wanted = words_around(summary, *quantity.span)
+    if len(wanted) < _ROLE_WORDS or quantity.kind == COUNT:
+        return None
+    if any(wanted & source.words(q) for q in candidates):
+        return None
+    best, shared = None, _ROLE_WORDS - 1
+    for _, rival in source.sorted_values(family(quantity)):
+        common = len(wanted & source.words(rival))
+        if common > shared and rival.value != quantity.value:
+            best, shared = rival, common
+    return best
+
+
+def _other(quantity: Quantity, name: str, value: Decimal, summary: str, source: Source) -> Match:
     opposite = [q for q in source.by_value.get((name, -value), []) if value]
     if opposite:
         return Match("other sign", opposite[0])
+    if quantity.kind == COUNT:
+        rival = _rival(quantity, counted_nouns(summary, quantity.span[1]), source)
+        if rival is not None:
+            return Match("not found", rival, f"the source has {rival.text!r} of them", conflict=True)
     same = [q for q in source.plain.get(abs(quantity.value or Decimal(0)), []) if q.kind != ORDINAL]
-    if same:
+    if same and quantity.kind != ORDINAL:
         return Match("other unit", same[0])
     return Match("not found", source.nearest(name, value))

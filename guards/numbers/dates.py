@@ -472,7 +472,12 @@ _CHINESE: list[tuple[re.Pattern[str], Reader]] = [
         ),
         _zh_date,
     ),
-    (re.compile(r"(?<=[年月])(?P<part>初|底|末|中|终)(?!国|心|央|间|期|级|药|小)"), _zh_part),
+    (
+        re.compile(
+            r"(?<=[年月])(?P<part>初|底|末|终|中(?=[，。、,.;；:的时将会需要完前后）)]|$|\s|旬))(?!级|中学)"
+        ),
+        _zh_part,
+    ),
     (re.compile(r"(?P<part>上|中|下)旬"), _zh_part),
     (re.compile(r"([上下])半年(?!度?报)"), _zh_half),
     (

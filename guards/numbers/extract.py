@@ -7,7 +7,8 @@ A pure function of the text; every span is exact in the text that was given.
 from __future__ import annotations
 
 from seatrial.guards.numbers import dates, en, strings
-from seatrial.guards.numbers.figures import read_figures, read_halves
+from seatrial.guards.numbers.figures import read_figures
+from seatrial.guards.numbers.halves import read_halves
 from seatrial.guards.numbers.normalize import fold
 from seatrial.guards.numbers.numerals import find_numerals
 from seatrial.guards.numbers.quantity import IDENTIFIER, UNREAD, Quantity

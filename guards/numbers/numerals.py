@@ -26,6 +26,7 @@ class Numeral:
     high: Decimal | None = None
     form: str = "digits"  # digits | zh | en | ordinal | fraction | year | about | spelled
     string: str = ""
+    bound: str = ""
 
 
 # --- numerals ------------------------------------------------------------------------------------------------
@@ -99,8 +100,11 @@ def _chinese_numerals(text: str, taken: bytearray) -> Iterator[Numeral]:
             if number is not None:
                 form = "spelled" if number.spelled else "zh"
                 yield Numeral(
-                    found.start(), found.end(), number.value, number.quantum, number.high, form, found[0]
+                    *found.span(), number.value, number.quantum, number.high, form, found[0], number.bound
                 )
+
+
+_FORMS = {"cardinal": "en", "digits": "spelled"}
 
 
 def _english_numerals(text: str, taken: bytearray) -> Iterator[Numeral]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal
 
-from seatrial.guards.numbers.compare import Match, Source, compare
+from seatrial.guards.numbers.compare import Match, Source, compare, is_named_code
 from seatrial.guards.numbers.extract import extract_quantities
 from seatrial.guards.numbers.normalize import fold
-from seatrial.guards.numbers.quantity import COUNT, Quantity
+from seatrial.guards.numbers.quantity import COUNT, IDENTIFIER, ORDINAL, Quantity
 from seatrial.guards.policy import Policy
 from seatrial.guards.verdict import Finding, GuardReport, Nearest, worst
 
@@ -32,15 +32,15 @@ def check_numbers(
     known = Source(fold(source), extract_quantities(source, locale=locale))
     folded = fold(summary)
     findings = tuple(
-        _finding(quantity, compare(quantity, folded, known), rules)
+        _finding(quantity, compare(quantity, folded, known), rules, _quoted(folded, *quantity.span))
         for quantity in extract_quantities(summary, locale=locale)
     )
     return GuardReport("numbers", worst(f.verdict for f in findings), findings)
 
 
-def _finding(quantity: Quantity, match: Match, policy: Policy) -> Finding:
+def _finding(quantity: Quantity, match: Match, policy: Policy, quoted: bool) -> Finding:
     near = None if match.nearest is None else Nearest(match.nearest.text, match.nearest.span)
-    kind = "small count" if _is_small(quantity) else quantity.kind
+    kind = severity_kind(quantity, claimed=match.conflict or quoted)
     return Finding(
         guard="numbers",
         text=quantity.text,
@@ -55,14 +55,27 @@ def _finding(quantity: Quantity, match: Match, policy: Policy) -> Finding:
     )
 
 
-def _is_small(quantity: Quantity) -> bool:
-    value = quantity.value
-    return (
-        quantity.kind == COUNT
-        and value is not None
-        and abs(value) <= _SMALL
-        and value == value.to_integral_value()
-    )
+_QUOTES = "\"'“”‘’「」『』"
+
+
+def _quoted(text: str, start: int, end: int) -> bool:
+    return text[start - 1 : start] in tuple(_QUOTES) and text[end : end + 1] in tuple(_QUOTES) and start > 0
+
+
+def severity_kind(quantity: Quantity, *, claimed: bool = False) -> str:
+    """The kind under which severities are looked up: small counts and ordinals and named codes are softer.
+
+    A count is small up to ten when it is written in words: summaries count on their own (three people, two
+    options). In digits, in quotation marks, or where the source counts the same thing otherwise, it is a claim.
+    """
+    if quantity.kind == IDENTIFIER and is_named_code(quantity.text) and not claimed:
+        return "named code"
+    if quantity.kind not in (COUNT, ORDINAL) or claimed or quantity.value is None:
+        return quantity.kind
+    small = abs(quantity.value) <= _SMALL and quantity.value == quantity.value.to_integral_value()
+    if not small or (quantity.kind == COUNT and not quantity.words):
+        return quantity.kind
+    return f"small {quantity.kind}"
 
 
 def plain_value(quantity: Quantity) -> str | None:

@@ -91,7 +91,7 @@ CURRENCY_AFTER = _table(
     BTC 1: bitcoin, bitcoins, btc, ₿, 比特币
     USD 0.01: cent, cents, us cents, ¢, 美分
     GBP 0.01: pence, penny, 便士
-    EUR 0.01: euro cents, 欧分
+    EUR 0.01: euro cents, euro cent, centimes, centime, 欧分
     CNY 0.1: 角, 毛钱, 毛, jiao
     CNY 0.01: 分钱
     """,
@@ -107,11 +107,11 @@ _BEFORE = _table(
     GBP 1: £, gbp
     JPY 1: jpy, jp¥, 日元
     HKD 1: hk$, hkd, hk $, hkd$, 港币, 港元
-    TWD 1: nt$, twd, ntd, nt $, 新台币
-    AUD 1: a$, au$, aud, a $, aud$
-    CAD 1: c$, ca$, cad, c $, can$
-    SGD 1: s$, sgd, sg$, s $
-    NZD 1: nz$, nzd, nz $
+    TWD 1: nt$, twd, ntd, 新台币
+    AUD 1: a$, au$, aud, aud$
+    CAD 1: c$, ca$, cad, can$
+    SGD 1: s$, sgd, sg$
+    NZD 1: nz$, nzd
     CHF 1: chf
     KRW 1: krw, ₩
     INR 1: ₹, inr, rs, rs.

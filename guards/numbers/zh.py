@@ -44,6 +44,7 @@ class ChineseNumber:
     high: Decimal | None
     quantum: Decimal
     spelled: bool = False  # digit by digit: 二零二六, 幺三八
+    bound: str = ""  # "about" for 几, "over" for 多 and 余
 
 
 def parse(run: str) -> ChineseNumber | None:
@@ -59,6 +60,7 @@ def parse(run: str) -> ChineseNumber | None:
     run = re.sub(r"\s", "", run).translate(_FORMAL)
     for short, long in _SHORT.items():
         run = run.replace(short, long)
+    bound = "about" if "几" in run else "over" if re.search("[多余来]", run) else ""
     run, more = _strip_approximation(run)
     if not run:
         return None
@@ -71,7 +73,7 @@ def parse(run: str) -> ChineseNumber | None:
         return None
     quantum = _quantum(run, value)
     high = None if more is None else value + more * (_last_unit(run))
-    return ChineseNumber(value, high, quantum, spelled=_is_spelled(run))
+    return ChineseNumber(value, high, quantum, _is_spelled(run), bound)
 
 
 def _strip_approximation(run: str) -> tuple[str, Decimal | None]:

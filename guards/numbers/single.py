@@ -1,0 +1,240 @@
+"""One numeral and its neighbours: sign, accountant's brackets, currency, unit, measure word, ordinal, hedge.
+
+Also decides which numerals are no figures at all: 统一, 十分, the pronoun "one".
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from decimal import Decimal
+
+from seatrial.guards.numbers.draft import Draft, from_numeral
+from seatrial.guards.numbers.hedges import bound_of
+from seatrial.guards.numbers.numerals import Numeral
+from seatrial.guards.numbers.quantity import AMOUNT, COUNT, DURATION, MEASURE, ORDINAL, PERCENT, RATIO
+from seatrial.guards.numbers.units import Unit, classifier_after, currency_before, unit_after
+
+_SIGN = re.compile(r"(?:(?<![\w)%.,])-|(?:\b(?:minus|negative) )|零下|负)$")
+_LEXICAL = re.compile(
+    r"十[一二三四]五(?=规划|期间|时期|以来|末|初|开局|收官|目标|发展|纲要|[”』」])|十分(?!钟|之)|万一|十足|一一|万万|千千|百百"
+    r"|千万(?=别|不|要|注|记|得)|百分(?!之)|十一(?=黄金周|假期|期间|长假|前后|国庆|节)"
+)
+_BARE_LARGE = frozenset({"百万", "十万", "千万", "百亿", "十亿", "千亿"})
+
+
+def read_sign(folded: str, start: int) -> tuple[int, bool]:
+    """Where the figure begins with its minus sign or word, and whether it has one."""
+    sign = _SIGN.search(folded, max(0, start - 10), start)
+    return (start, False) if sign is None else (sign.start(), True)
+
+
+def read_single(folded: str, numeral: Numeral) -> Draft | None:
+    """One numeral with its sign, currency and unit; None when it is no figure."""
+    if _LEXICAL.match(folded, numeral.start):
+        return None
+    draft = _bracketed(folded, from_numeral(numeral))
+    currency = currency_before(folded, draft.start)
+    if currency is not None:
+        draft = replace(draft, start=currency[1], kind=AMOUNT, unit=currency[0].name)
+    start, negative = read_sign(folded, draft.start)
+    if negative:
+        high = None if draft.high is None else -draft.high
+        draft = replace(draft, start=start, value=-draft.value, high=high)
+    draft = _with_unit(folded, _with_more(folded, draft))
+    if draft.kind == COUNT and not _counts(folded, draft):
+        return None
+    return replace(draft, bound=draft.bound or bound_of(folded, draft.start, draft.end))
+
+
+# --- accountant's brackets -----------------------------------------------------------------------------------
+
+_ACCOUNTING = re.compile(
+    r"\b(?:loss|losses|operating|net|income|result|deficit|cash flow|ebitda|profit|margin)\b"
+    r"|亏损|净利|利润|损益|现金流"
+)
+_OPENING = re.compile(r"\(([$€£¥]?) ?$")
+_CLOSING = re.compile(r"\)(?: ?(thousand|million|billion|trillion|万|亿))?")
+_SIZES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12, "万": 10**4, "亿": 10**8}
+
+
+def _bracketed(folded: str, draft: Draft) -> Draft:
+    """(4.2) million: negative with an accounting word in the clause, else possibly so; (4) in prose is 4."""
+    opening = _OPENING.search(folded, max(0, draft.start - 3), draft.start)
+    closing = _CLOSING.match(folded, draft.end) if opening is not None else None
+    if opening is None or closing is None:
+        return draft
+    clause = max(opening.start() - 60, 0, *(folded.rfind(m, 0, opening.start()) + 1 for m in ".;。；\n"))
+    cue = _ACCOUNTING.search(folded, clause, opening.start()) is not None
+    bare = draft.quantum == 1 and not opening[1]
+    if not closing[1] and (bare or not cue):
+        return draft
+    size = Decimal(_SIZES.get(closing[1] or "", 1))
+    value = -draft.value if cue else draft.value
+    draft = replace(
+        draft, start=opening.start(), end=closing.end(), value=value * size, quantum=draft.quantum * size
+    )
+    if opening[1]:
+        currency = currency_before(folded, opening.end())
+        draft = draft if currency is None else replace(draft, kind=AMOUNT, unit=currency[0].name)
+    return draft if cue else replace(draft, other=(("negative", 1),))
+
+
+# --- units ---------------------------------------------------------------------------------------------------
+
+_CHENG = re.compile(r" ?成(?P<more>[一二三四五六七八九半])?(?![为立功员本都熟长果绩就交效品型语分])")
+_ZHE = re.compile(r" ?折(?![合叠腾旧磨中返断算])")
+_MORE = re.compile(r"[多余](?! ?[百千万亿])")
+_MORE_CHENG = {word: Decimal(n) for n, word in enumerate("一二三四五六七八九", start=1)} | {"半": Decimal(5)}
+
+
+def _with_unit(folded: str, draft: Draft) -> Draft:
+    share = _chinese_share(folded, draft) if draft.kind == COUNT else None
+    if share is not None:
+        return share
+    ordinal = _ordinal(folded, draft)
+    if ordinal is not None:
+        return ordinal
+    found = unit_after(folded, draft.end)
+    if found is not None and draft.kind == COUNT:
+        return _with_found_unit(folded, draft, *found)
+    if found is not None and found[0].kind == draft.kind == AMOUNT:
+        return replace(draft, end=found[1])  # $5 dollars, 人民币300元
+    return _with_classifier(folded, draft)
+
+
+def _chinese_share(folded: str, draft: Draft) -> Draft | None:
+    """三成五 = 35 %, 八折 = 80 %, 八五折 = 85 %."""
+    if draft.form not in ("zh", "digits", "spelled") or draft.value <= 0:
+        return None
+    cheng = _CHENG.match(folded, draft.end)
+    if cheng is not None and draft.value <= 10:
+        more = _MORE_CHENG.get(cheng["more"] or "", Decimal(0))
+        draft = _as_percent(draft, cheng.end(), Decimal(10))
+        return replace(draft, value=draft.value + more, quantum=Decimal(1)) if more else draft
+    zhe = _ZHE.match(folded, draft.end)
+    if zhe is not None and draft.value < 100:
+        return _as_percent(draft, zhe.end(), Decimal(10) if draft.value < 10 else Decimal(1))
+    return None
+
+
+def _as_percent(draft: Draft, end: int, size: Decimal) -> Draft:
+    high = None if draft.high is None else draft.high * size
+    quantum = draft.quantum * size
+    return replace(
+        draft, end=end, value=draft.value * size, high=high, quantum=quantum, kind=PERCENT, unit="%"
+    )
+
+
+def _with_more(folded: str, draft: Draft) -> Draft:
+    """300多名: at least 300, less than the next step of its last place."""
+    if draft.form != "digits" or draft.high is not None or _MORE.match(folded, draft.end) is None:
+        return draft
+    if unit_after(folded, draft.end + 1) is None and classifier_after(folded, draft.end + 1) is None:
+        return draft
+    step = draft.quantum
+    while draft.value and draft.value % (step * 10) == 0:
+        step *= 10
+    return replace(draft, end=draft.end + 1, high=draft.value + step, bound="over")
+
+
+_ORDINAL_END = re.compile(r"(?:st|nd|rd|th)(?![a-z0-9])")
+
+
+def _ordinal(folded: str, draft: Draft) -> Draft | None:
+    if draft.form == "ordinal":
+        return replace(draft, kind=ORDINAL)
+    end = _ORDINAL_END.match(folded, draft.end)
+    if end is not None and draft.form == "digits" and draft.quantum == 1:
+        return replace(draft, end=end.end(), kind=ORDINAL)
+    if folded[draft.start - 1 : draft.start] != "第" or draft.form not in ("digits", "zh", "spelled"):
+        return None
+    found = classifier_after(folded, draft.end)
+    unit, stop = (None, draft.end) if found is None else found
+    return replace(draft, start=draft.start - 1, kind=ORDINAL, unit=unit, end=stop)
+
+
+_CLASSIFIER_FIRST = frozenset("位节票分")
+_HALF_MORE = re.compile(r"半(?!导|岛|径)")
+
+
+def _with_found_unit(folded: str, draft: Draft, unit: Unit, end: int) -> Draft:
+    word = folded[draft.end : end].strip(" -")
+    if word in _CLASSIFIER_FIRST or not _unit_allowed(folded, draft, word, end):
+        return _with_classifier(folded, draft)
+    factor = unit.factor if unit.kind == AMOUNT else Decimal(1)  # cents become dollars, metres stay metres
+    value, quantum = draft.value * factor, draft.quantum * factor
+    if unit.kind in (DURATION, MEASURE, AMOUNT) and _HALF_MORE.match(folded, end) and draft.quantum >= 1:
+        value, quantum, end = value + factor / 2, factor / 2, end + 1
+    high = None if draft.high is None else draft.high * factor
+    return replace(draft, end=end, value=value, high=high, quantum=quantum, kind=unit.kind, unit=unit.name)
+
+
+# One-character units that begin other words, and the characters that show it: 块头, 里面, 时候.
+_OTHER_WORD = {
+    "块": "头面地儿",
+    "里": "面边头的有就",
+    "时": "候间代期而",
+    "日": "本元",
+    "年": "级轻纪",
+    "月": "亮饼",
+    "分": "别布析成为公开类享之子手配",
+    "度": "假过",
+    "周": "边围",
+    "天": "津然空下气",
+    "平": "均台安衡时等",
+    "卡": "车片通",
+    "方": "面式法案向便",
+    "码": "头",
+    "升": "级至到高",
+    "夜": "间里",
+    "两": "个次名位家种项条天年会岸者方地国人边",
+    "点": "多几",
+    "元": "旦素件",
+    "秒": "杀",
+    "欧": "洲盟",
+    "米": "饭粒",
+    "角": "度色落",
+    "克": "服",
+    "桶": "装",
+}
+_ENGLISH_WORDS = frozenset({"in", "us", "pt", "x", "a", "mi", "no", "am", "c", "pc", "m", "g", "t", "l", "b"})
+
+
+def _unit_allowed(folded: str, draft: Draft, word: str, end: int) -> bool:
+    """Short units are words too: "5 in", "10 us", "one m"; a quotation mark may close a quotation."""
+    if folded[end : end + 1] and folded[end] in _OTHER_WORD.get(word, ""):
+        return False
+    if draft.form == "en" and word.isascii() and len(word) <= 2 and word != "%":
+        return False
+    if word == '"':
+        return folded.count('"', max(0, draft.start - 200), draft.start) % 2 == 0
+    spaced = folded[draft.end : draft.end + 1] == " "
+    return not (spaced and word in _ENGLISH_WORDS and word not in ("m", "g", "t", "l", "c"))
+
+
+def _with_classifier(folded: str, draft: Draft) -> Draft:
+    if draft.form == "fraction":
+        return replace(draft, kind=RATIO, unit="fraction")
+    if draft.kind != COUNT or draft.form in ("en", "ordinal"):
+        return draft
+    found = classifier_after(folded, draft.end)
+    return draft if found is None else replace(draft, end=found[1], unit=found[0])
+
+
+def _counts(folded: str, draft: Draft) -> bool:
+    """Whether a bare numeral is a figure at all."""
+    written = folded[draft.start : draft.end]
+    if draft.form == "en":
+        return written not in ("one", "a", "zero", "oh")
+    if (
+        draft.form not in ("zh", "spelled")
+        or draft.unit is not None
+        or draft.high is not None
+        or draft.value < 0
+    ):
+        return True
+    if draft.form == "spelled":
+        return len(written) >= 3
+    digits = any(c in "一二两三四五六七八九" for c in written)
+    return written in _BARE_LARGE or any(c.isdigit() for c in written) or (len(written) >= 2 and digits)
