@@ -35,7 +35,8 @@ class Course:
     """One run's way through the fallbacks. Keeps what happened: attempts, fallbacks, guard reports."""
 
     def __init__(self, setup: Setup, writer: Writer, clock: VirtualClock, hooks: Hooks) -> None:
-        self._setup, self._writer, self._clock, self._hooks = setup, writer, clock, hooks
+        self._setup, self._basis = setup, setup.basis
+        self._writer, self._clock, self._hooks = writer, clock, hooks
         self.parts = list(setup.parts)
         self.texts: list[str] = [""] * len(setup.parts)
         self.attempts: list[Attempt] = []
@@ -79,19 +80,15 @@ class Course:
 
     def _device_seconds(self, budget: int) -> float:
         """Device time of the whole summary with `budget` tokens, from now on."""
-        timing = self._setup.ways[self._first_way].timing(self._setup.bundle)
-        sizes = [self._setup.tokenizer.count(part.text) for part in self.parts]
+        timing = self._setup.ways[self._setup.first_way].timing(self._basis.bundle)
+        sizes = [self._basis.tokenizer.count(part.text) for part in self.parts]
         now_s = self._clock.now_s
         start_s = now_s
         for part, tokens in zip(self.parts, shares(budget, sizes, least=1), strict=True):
-            prompt = len(self._setup.ids(part.text, tokens))
+            prompt = len(self._basis.ids(part.text, tokens))
             now_s += sum(timing.prefill_s(prompt, 0, now_s))
             now_s += sum(timing.decode_s(prompt, tokens, now_s))
         return now_s - start_s
-
-    @property
-    def _first_way(self) -> int:
-        return self._setup.memory.chosen if self._setup.job.foresee_memory else 0
 
     def _left_s(self) -> float | None:
         deadline_s = self._setup.job.deadline_s
@@ -107,7 +104,7 @@ class Course:
             return True
         if budget < min(wanted, LEAST_TOKENS * len(self.parts)):
             return False
-        sizes = [self._setup.tokenizer.count(part.text) for part in self.parts]
+        sizes = [self._basis.tokenizer.count(part.text) for part in self.parts]
         given = shares(budget, sizes, least=1)
         self.parts = [replace(part, budget=tokens) for part, tokens in zip(self.parts, given, strict=True)]
         detail = f"{budget} tokens instead of {wanted}, to end within {self._setup.job.deadline_s:g} s"
@@ -130,7 +127,7 @@ class Course:
 
     def _write_part(self, place: int, hints: tuple[str, ...]) -> Written:
         part = self.parts[place]
-        ids = self._setup.ids(part.text, part.budget, hints)
+        ids = self._basis.ids(part.text, part.budget, hints)
         budget = min(part.budget, self._setup.capacity - len(ids))
         if len(self.parts) > 1:
             self._hooks.stage(f"window {place + 1} of {len(self.parts)}")
@@ -141,10 +138,13 @@ class Course:
     def _kept(self, written: Written) -> str:
         return whole_sentences(written.text) if written.reason == "budget" else written.text.strip()
 
+    def _judge(self, text: str) -> tuple[GuardReport, ...]:
+        return judge(text, self._basis.transcript, self._basis.policy)
+
     def _judged(self, kind: Kind) -> Delivered:
         text = merge(self.texts)
         self._hooks.stage("checking figures and names")
-        reports = judge(text, self._setup.transcript) if text else (_empty_report(),)
+        reports = self._judge(text) if text else (_empty_report(),)
         return Delivered(kind, text, reports)
 
     def _refuse(self, delivered: Delivered) -> None:
@@ -162,7 +162,7 @@ class Course:
 
     def _after_breakdown(self) -> Delivered:
         text = merge(self.texts)
-        reports = judge(text, self._setup.transcript) if text else ()
+        reports = self._judge(text) if text else ()
         self._refuse(Delivered("model" if not self.attempts else "long", text, reports))
         return self._extractive("breakdown", self.tokens)
 
@@ -174,7 +174,7 @@ class Course:
         if not first.text:
             return self._extractive("empty", 0)
         facts = [
-            facts_for(self._findings_of(place, wrong), self._setup.transcript)
+            facts_for(self._findings_of(place, wrong), self._basis.transcript)
             for place in range(len(self.texts))
         ]
         if not self._lengthen(places, facts):
@@ -210,7 +210,7 @@ class Course:
             return False
         for place in places:
             part = self.parts[place]
-            prompt = len(self._setup.ids(part.text, longer(part.budget), tuple(facts[place])))
+            prompt = len(self._basis.ids(part.text, longer(part.budget), tuple(facts[place])))
             budget = min(longer(part.budget), self._setup.capacity - prompt)
             if budget <= part.budget:
                 return False
@@ -224,7 +224,7 @@ class Course:
         now_s = self._clock.now_s
         for place in places:
             part = self.parts[place]
-            prompt = len(self._setup.ids(part.text, part.budget, tuple(facts[place])))
+            prompt = len(self._basis.ids(part.text, part.budget, tuple(facts[place])))
             now_s += sum(timing.prefill_s(prompt, 0, now_s)) + sum(
                 timing.decode_s(prompt, part.budget, now_s)
             )
@@ -235,14 +235,14 @@ class Course:
         self._hooks.stage("taking sentences of the transcript")
         detail = self.attempts[-1].refused or "" if self.attempts else ""
         self._own_fallbacks.append(Fallback(trigger, EXTRACTIVE, at_token, detail))
-        setup = self._setup
+        basis = self._basis
         chosen = extract(
-            setup.transcript,
-            budget=setup.job.max_tokens,
-            count=setup.tokenizer.count,
+            basis.transcript,
+            budget=basis.job.max_tokens,
+            count=basis.tokenizer.count,
             prefer=("decisions", "figures"),
         )
-        return Delivered("extractive", chosen.text, judge(chosen.text, setup.transcript))
+        return Delivered("extractive", chosen.text, self._judge(chosen.text))
 
     def _partial(self, death: OutOfWays) -> Delivered:
         """The model died and nothing that needs less is left."""
@@ -252,7 +252,7 @@ class Course:
         text = merge([*done, death.written.text])
         if not text:
             return self._extractive("memory" if death.death.kind == "memory" else death.death.kind, None)
-        return Delivered("partial", text, judge(text, self._setup.transcript))
+        return Delivered("partial", text, self._judge(text))
 
     def partial_text(self) -> str:
         """What was written so far, for an interrupt."""

@@ -10,15 +10,16 @@ from collections.abc import Iterable, Sequence
 
 from seatrial.guards.check import check
 from seatrial.guards.extract import split_sentences
+from seatrial.guards.policy import Policy
 from seatrial.guards.transcript import Transcript
 from seatrial.guards.verdict import Finding, GuardReport, Verdict
 
 _ENDS = ".!?。！？…;；\"'”’)）]】"
 
 
-def judge(text: str, transcript: Transcript) -> tuple[GuardReport, ...]:
+def judge(text: str, transcript: Transcript, policy: Policy | None = None) -> tuple[GuardReport, ...]:
     """The reports of the number and the name guard over `text`."""
-    return tuple(check(text, transcript.text).reports)
+    return tuple(check(text, transcript.text, policy=policy).reports)
 
 
 def whole_sentences(text: str) -> str:

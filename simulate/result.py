@@ -8,7 +8,7 @@ from __future__ import annotations
 from seatrial.guards.verdict import Finding, GuardReport, Verdict
 from seatrial.simulate.course import Course, Delivered
 from seatrial.simulate.job import MemoryResult, RunResult, Status, refusal
-from seatrial.simulate.setup import Setup
+from seatrial.simulate.setup import Basis, Setup
 from seatrial.simulate.trace import TraceWriter
 from seatrial.simulate.writer import Writer, bundle_bytes
 
@@ -49,21 +49,21 @@ def _memory_report(setup: Setup, writer: Writer) -> GuardReport:
 def build_result(
     setup: Setup, writer: Writer, course: Course, delivered: Delivered, trace: TraceWriter
 ) -> RunResult:
-    job, opened = setup.job, writer.opened
-    timing = writer.timing or setup.ways[0].timing(setup.bundle)
-    context = max((len(setup.ids(part.text, part.budget)) for part in setup.parts), default=0)
-    notes = [*setup.notes, *([trace.problem] if trace.problem else [])]
+    basis, opened = setup.basis, writer.opened
+    timing = writer.timing or setup.ways[0].timing(basis.bundle)
+    context = max((len(basis.ids(part.text, part.budget)) for part in setup.parts), default=0)
+    notes = [*basis.notes, *([trace.problem] if trace.problem else [])]
     breakdown = [] if any(r.guard == "breakdown" for r in delivered.reports) else [course.breakdown]
     sampled = writer.peak.samples > 0
     return RunResult(
         status=_status(course, delivered),
         summary=delivered.text,
         summary_kind=delivered.kind,
-        device=setup.device.id,
-        model=setup.source.name,
-        weights=setup.weights,
+        device=basis.device.id,
+        model=basis.source.name,
+        weights=basis.weights,
         kv=writer.way.kv,
-        pace=job.pace,
+        pace=setup.job.pace,
         prefill=writer.prefill,
         decode=writer.decode,
         first_token_device_s=writer.first_token[0] if writer.first_token else None,
@@ -72,7 +72,7 @@ def build_result(
         kv_bytes_per_token=round(timing.cost.kv_read_bytes(context)),
         kv_allocated_bytes=opened.kv_allocated_bytes if opened else 0,
         memory=MemoryResult(
-            ceiling_bytes=setup.ceiling_bytes,
+            ceiling_bytes=basis.ceiling_bytes,
             mechanism=writer.mechanism or "accounting",
             peak_private_bytes=writer.peak.private_bytes if sampled else None,
             peak_mapped_bytes=writer.peak.mapped_bytes if sampled else None,
@@ -86,22 +86,25 @@ def build_result(
         fallbacks=tuple(course.fallbacks),
         attempts=tuple(course.attempts),
         trace=trace.path,
-        bandwidth_Bps=setup.curve.rates_Bps[0],
-        runtime=setup.runtime.id,
-        sizes=_sizes(setup),
+        bandwidth_Bps=basis.curve.rates_Bps[0],
+        runtime=basis.runtime.id,
+        sizes=_sizes(basis),
         windows=len(setup.parts),
         died=writer.deaths[-1] if writer.deaths else None,
-        stand_in=setup.stand_in.name if setup.stand_in else None,
+        stand_in=basis.stand_in.name if basis.stand_in else None,
         notes=tuple(notes),
     )
 
 
-def _sizes(setup: Setup) -> dict[str, int]:
+def _sizes(basis: Basis) -> dict[str, int]:
     """Bytes of the fp32 model and of the one that ran."""
-    sizes = {"bundle_bytes": bundle_bytes(setup.bundle.folder)}
-    fp32 = setup.bundle.folder.parent / "fp32"
-    if fp32.is_dir() and setup.bundle.folder != fp32:
-        sizes["fp32_bytes"] = bundle_bytes(fp32)
-    elif setup.weights == "fp32":
+    sizes = {"bundle_bytes": bundle_bytes(basis.bundle.folder)}
+    given = (
+        basis.source.path if basis.source.kind in ("bundle", "onnx") else basis.bundle.folder.parent / "fp32"
+    )
+    fp32 = given.parent if given.is_file() else given
+    if basis.weights == "fp32":
         sizes["fp32_bytes"] = sizes["bundle_bytes"]
+    elif fp32.is_dir() and basis.bundle.folder != fp32:
+        sizes["fp32_bytes"] = bundle_bytes(fp32)
     return sizes

@@ -35,11 +35,11 @@ def run(job: RunJob, hooks: Hooks | None = None) -> RunResult:
         writer = Writer(
             setup.ways,
             _settings(setup),
-            setup.tokenizer,
+            setup.basis.tokenizer,
             clock,
             trace,
             hooks,
-            first_way=setup.memory.chosen if job.foresee_memory else 0,
+            first_way=setup.first_way,
         )
         with writer:
             course = Course(setup, writer, clock, hooks)
@@ -55,13 +55,13 @@ def run(job: RunJob, hooks: Hooks | None = None) -> RunResult:
 
 def _settings(setup: Setup) -> Settings:
     return Settings(
-        ceiling_bytes=setup.ceiling_bytes,
+        ceiling_bytes=setup.basis.ceiling_bytes,
         capacity=setup.capacity,
         strict=setup.job.strict,
         threads=setup.job.threads,
         patience_s=setup.job.patience_s,
         real_pace=setup.job.pace == "real",
-        thresholds=setup.thresholds.breakdown,
+        thresholds=setup.basis.thresholds.breakdown,
     )
 
 

@@ -18,10 +18,13 @@ from seatrial.devices.units import parse_rate
 from seatrial.errors import UserError
 from seatrial.export.architecture import Architecture, read_architecture
 from seatrial.export.bundle import Bundle
+from seatrial.export.prepacked import prepare_mapped
+from seatrial.export.session_graph import read_decoder
 from seatrial.export.source import Source, resolve
 from seatrial.export.tokenizer import Tokenizer
-from seatrial.guards.memory import MemoryDecision, MemoryNeed, Way, decide
-from seatrial.guards.thresholds import ThresholdsFile, load_thresholds
+from seatrial.guards.memory import MemoryDecision, MemoryNeed, Way, decide, paged_bytes
+from seatrial.guards.policy import Policy, make_policy
+from seatrial.guards.thresholds import ThresholdsFile, load_thresholds, mismatches
 from seatrial.guards.transcript import Transcript, parse_transcript, windows
 from seatrial.simulate.clock import BandwidthCurve, parse_curve
 from seatrial.simulate.cost import ModelCost, model_cost
@@ -31,18 +34,22 @@ from seatrial.simulate.prepare import bundle_of, formats_of
 from seatrial.simulate.prompt import Prompt, default_prompt, own_prompt
 from seatrial.simulate.timing import CHUNK_TOKENS, Timing
 from seatrial.simulate.windows import HINT_TOKENS, Part, cut, longer
-from seatrial.simulate.writer import RunWay
+from seatrial.simulate.writer import Found, RunWay
 
 # Private bytes of a child that holds no model: interpreter, numpy, onnxruntime and their arenas, as measured
 # with a small session on Linux x86-64.
 ENGINE_BYTES = 40_000_000
+# onnxruntime's arena over the live tensors of a chunk, measured the same way.
+ACTIVATION_FACTOR = 2.0
+# Tokens that may melt together or fall apart where the transcript meets the template.
+SEAM_TOKENS = 8
 
 INT8_KV, MAPPED = "int8 KV cache", "mapped weights"
 
 
 @dataclass(frozen=True)
-class Setup:
-    """A run that may begin. `ways[first_way]` is where it begins; `capacity` is in positions."""
+class Basis:
+    """What a job names, read and checked. `context` is the model's length in tokens."""
 
     job: RunJob
     device: Device
@@ -51,16 +58,13 @@ class Setup:
     transcript: Transcript
     prompt: Prompt
     thresholds: ThresholdsFile
+    policy: Policy
     source: Source
     bundle: Bundle
     weights: str
     tokenizer: Tokenizer
     context: int
-    parts: tuple[Part, ...]
-    capacity: int
     ceiling_bytes: int
-    ways: tuple[RunWay, ...]
-    memory: MemoryDecision
     stand_in: Architecture | None
     notes: tuple[str, ...]
 
@@ -69,11 +73,52 @@ class Setup:
         return self.tokenizer.chat(self.prompt.messages(text, budget, facts))
 
 
+@dataclass(frozen=True)
+class Setup:
+    """A run that may begin. `ways[memory.chosen]` is where it begins; `capacity` is in positions."""
+
+    basis: Basis
+    parts: tuple[Part, ...]
+    capacity: int
+    ways: tuple[RunWay, ...]
+    memory: MemoryDecision
+
+    @property
+    def job(self) -> RunJob:
+        return self.basis.job
+
+    @property
+    def first_way(self) -> int:
+        return self.memory.chosen if self.job.foresee_memory else 0
+
+
 def set_up(job: RunJob, hooks: Hooks) -> Setup:
     """Reads and checks everything that `job` names; exports and quantizes when the bundle is missing.
 
     Raises `UserError` for whatever cannot be used.
     """
+    basis = _basis(job, hooks)
+    parts = _parts(basis, job.max_tokens)
+    capacity = _capacity(basis, parts)
+    kinds = _kinds(basis)
+    needs = [_need(basis, capacity, kv, mapped) for _, kv, mapped in kinds]
+    named = [Way(action, need) for (action, _, _), need in zip(kinds, needs, strict=True)]
+    ways = tuple(
+        RunWay(
+            action,
+            kv,
+            mapped,
+            _finder(basis, kv, mapped),
+            _timer(basis, kv, need),
+            _ballast(basis, capacity, need, kv, mapped),
+        )
+        for (action, kv, mapped), need in zip(kinds, needs, strict=True)
+    )
+    return Setup(basis, parts, capacity, ways, decide(named, basis.ceiling_bytes))
+
+
+def _basis(job: RunJob, hooks: Hooks) -> Basis:
+    _check_numbers(job)
     device = load_device(job.device)
     runtime = load_runtime(job.runtime or device.runtime)
     curve = _curve(job, device, runtime)
@@ -81,15 +126,15 @@ def set_up(job: RunJob, hooks: Hooks) -> Setup:
     prompt = _prompt(job, transcript)
     thresholds = load_thresholds(job.thresholds) if job.thresholds else ThresholdsFile()
     stand_in = read_architecture(job.stand_in) if job.stand_in else None
-    _check_numbers(job)
     ceiling_bytes = job.ceiling_bytes or device.available_bytes(job.other_programs_bytes)
     if ceiling_bytes <= 0:
         raise UserError(f"{device.id} has no memory left beside its system and the other programs")
+    notes = _notes(job, device, runtime)
     source = resolve(job.model, progress=hooks.stage)
     bundle = bundle_of(source, job.weights, job.kv, hooks.stage)
-    tokenizer = Tokenizer.load(bundle.folder)
-    context = _context(bundle)
-    setup = Setup(
+    weights = formats_of(bundle)[0]
+    made = mismatches(thresholds.made, model=source.name, weights=weights, kv=job.kv)
+    return Basis(
         job=job,
         device=device,
         runtime=runtime,
@@ -97,22 +142,16 @@ def set_up(job: RunJob, hooks: Hooks) -> Setup:
         transcript=transcript,
         prompt=prompt,
         thresholds=thresholds,
+        policy=make_policy(thresholds.numbers, thresholds.names),
         source=source,
         bundle=bundle,
-        weights=formats_of(bundle)[0],
-        tokenizer=tokenizer,
-        context=context,
-        parts=(),
-        capacity=0,
+        weights=weights,
+        tokenizer=Tokenizer.load(bundle.folder),
+        context=_context(bundle),
         ceiling_bytes=ceiling_bytes,
-        ways=(),
-        memory=decide([Way("", MemoryNeed(0, 0, 0, 0))], ceiling_bytes),
         stand_in=stand_in,
-        notes=_notes(job, device, runtime, bundle),
+        notes=(*notes, *(f"bundle: {warning}" for warning in bundle.warnings), *made),
     )
-    setup = replace(setup, parts=_parts(setup, job.max_tokens))
-    setup = replace(setup, capacity=_capacity(setup))
-    return _with_ways(setup)
 
 
 def _check_numbers(job: RunJob) -> None:
@@ -155,10 +194,9 @@ def _context(bundle: Bundle) -> int:
     return value
 
 
-def _notes(job: RunJob, device: Device, runtime: Runtime, bundle: Bundle) -> tuple[str, ...]:
+def _notes(job: RunJob, device: Device, runtime: Runtime) -> tuple[str, ...]:
     """What a reader must know about the figures; `--strict` refuses what is not what was asked."""
     notes = [f"{device.id}: {warning}" for warning in device.warnings]
-    notes += [f"bundle: {warning}" for warning in bundle.warnings]
     if runtime.processor != "cpu":
         told = (
             f"{device.id} is modelled with its {runtime.processor.upper()}, but the model runs on a CPU here "
@@ -170,107 +208,95 @@ def _notes(job: RunJob, device: Device, runtime: Runtime, bundle: Bundle) -> tup
     return tuple(notes)
 
 
-def _parts(setup: Setup, budget: int) -> tuple[Part, ...]:
-    count = setup.tokenizer.count
-    overhead = len(setup.ids("", budget))
-    whole = "\n".join(turn.labelled() for turn in setup.transcript.turns)
+def _parts(basis: Basis, budget: int) -> tuple[Part, ...]:
+    count = basis.tokenizer.count
+    whole = "\n".join(turn.labelled() for turn in basis.transcript.turns)
     parts = cut(
         count(whole),
-        context=setup.context,
-        overhead=overhead + 8,  # tokens that melt together at the seams of the template
+        context=basis.context,
+        overhead=len(basis.ids("", budget)) + SEAM_TOKENS,
         budget=budget,
         count=count,
-        into_windows=lambda most: windows(setup.transcript, most, count),
+        into_windows=lambda most: windows(basis.transcript, most, count),
     )
     return tuple(parts)
 
 
-def _capacity(setup: Setup) -> int:
+def _capacity(basis: Basis, parts: tuple[Part, ...]) -> int:
     """Positions for the longest part, its longer summary and hints; at most the context."""
     longest = max(
-        len(setup.ids(part.text, part.budget)) + max(part.budget, longer(part.budget) + HINT_TOKENS)
-        for part in setup.parts
+        len(basis.ids(part.text, part.budget)) + max(part.budget, longer(part.budget) + HINT_TOKENS)
+        for part in parts
     )
-    return min(setup.context, -(-longest // 64) * 64)
+    return min(basis.context, -(-longest // 64) * 64)
 
 
-def _with_ways(setup: Setup) -> Setup:
-    """The ways to run, in the order of the fallbacks, and the one the memory guard begins with."""
-    kinds: list[tuple[str, str, bool]] = [("", setup.job.kv, setup.job.mapped)]
-    may_requantize = setup.source.kind not in ("bundle", "onnx") and setup.weights != "fp32"
-    if setup.job.kv == "fp32" and may_requantize:
-        kinds.append((INT8_KV, "int8", setup.job.mapped))
-    if not setup.job.mapped:
+def _kinds(basis: Basis) -> list[tuple[str, str, bool]]:
+    """(action, kv, mapped) of the ways to run, in the order of the fallbacks."""
+    job = basis.job
+    kinds: list[tuple[str, str, bool]] = [("", job.kv, job.mapped)]
+    if job.kv == "fp32" and basis.source.kind not in ("bundle", "onnx") and basis.weights != "fp32":
+        kinds.append((INT8_KV, "int8", job.mapped))
+    if not job.mapped:
         kinds.append((MAPPED, kinds[-1][1], True))
-    needs = [_need(setup, kv, mapped) for _, kv, mapped in kinds]
-    decision = decide(
-        [Way(action, need) for (action, _, _), need in zip(kinds, needs, strict=True)], setup.ceiling_bytes
-    )
-    ways = tuple(
-        RunWay(
-            action, kv, mapped, _finder(setup, kv), _timer(setup, kv, need), _ballast(setup, need, kv, mapped)
-        )
-        for (action, kv, mapped), need in zip(kinds, needs, strict=True)
-    )
-    return replace(setup, ways=ways, memory=decision)
+    return kinds
 
 
-def _finder(setup: Setup, kv: str) -> Callable[[], Bundle]:
-    if kv == setup.job.kv:
-        return lambda: setup.bundle
-    return lambda: bundle_of(setup.source, setup.weights, kv)
+def _finder(basis: Basis, kv: str, mapped: bool) -> Callable[[], Found]:
+    """Finds the bundle of a way when the way is taken. Packing needs the weights on the heap once: not
+    below the ceiling, so it is done here and not in the child.
+    """
+
+    def find() -> Found:
+        bundle = basis.bundle if kv == basis.job.kv else bundle_of(basis.source, basis.weights, kv)
+        packed = prepare_mapped(bundle) if mapped else None
+        return Found(bundle, bundle.data_files if packed is None else tuple(packed.parent.iterdir()))
+
+    return find
 
 
-def _cost(setup: Setup, bundle: Bundle, kv: str) -> ModelCost:
+def _cost(basis: Basis, bundle: Bundle, kv: str) -> ModelCost:
     """Bytes and FLOPs of the model that is timed: the stand-in's target, else the bundle itself."""
-    if setup.stand_in is not None:
-        return model_cost(setup.stand_in, weights=setup.weights, kv=kv)
-    cost = model_cost(read_architecture(bundle.folder), weights=setup.weights, kv=kv)
-    weight_bytes = float(bundle.weight_bytes)
+    if basis.stand_in is not None:
+        return model_cost(basis.stand_in, weights=basis.weights, kv=kv)
+    cost = model_cost(read_architecture(bundle.folder), weights=basis.weights, kv=kv)
+    read_bytes = float(read_decoder(bundle.model_path).weight_bytes_per_token)
     return attrs.evolve(
         cost,
-        weight_bytes=weight_bytes,
-        weight_bytes_per_token=weight_bytes,
-        weight_bytes_per_prefill_pass=weight_bytes,
+        weight_bytes=float(bundle.weight_bytes),
+        weight_bytes_per_token=read_bytes,
+        weight_bytes_per_prefill_pass=read_bytes,
     )
 
 
-def _need(setup: Setup, kv: str, mapped: bool) -> MemoryNeed:
-    """What this way needs: of the model itself on this engine, or of the stand-in's target on the runtime."""
-    if setup.stand_in is not None:
-        return _stand_in_need(setup, kv, mapped)
-    return real_need(setup, kv, mapped)
-
-
-def real_need(setup: Setup, kv: str, mapped: bool) -> MemoryNeed:
-    """Bytes that the child really takes."""
-    bundle = setup.bundle
-    cost = model_cost(read_architecture(bundle.folder), weights=setup.weights, kv=kv)
-    item = {"fp32": 4, "int8": 1}.get(kv, 2)
-    layout = bundle.kv
-    kv_bytes = 2 * layout.layers * layout.kv_heads * layout.head_dim * item * setup.capacity
-    return MemoryNeed(
-        float(bundle.weight_bytes), kv_bytes, 2 * cost.activation_bytes(CHUNK_TOKENS), ENGINE_BYTES, mapped
-    )
-
-
-def _stand_in_need(setup: Setup, kv: str, mapped: bool) -> MemoryNeed:
-    cost = _cost(setup, setup.bundle, kv)
-    use = memory_use(cost, setup.runtime, tokens=setup.capacity, limit=None, prompt_tokens=setup.capacity)
+def _need(basis: Basis, capacity: int, kv: str, mapped: bool) -> MemoryNeed:
+    """What a way needs: of the model itself on this engine, or of the stand-in's target on the runtime."""
+    if basis.stand_in is None:
+        return real_need(basis, capacity, kv, mapped)
+    cost = model_cost(basis.stand_in, weights=basis.weights, kv=kv)
+    use = memory_use(cost, basis.runtime, tokens=capacity, limit=None, prompt_tokens=capacity)
     return MemoryNeed(use.weights_bytes, use.kv_bytes, use.activation_bytes, use.runtime_bytes, mapped)
 
 
-def _timer(setup: Setup, kv: str, need: MemoryNeed) -> Callable[[Bundle], Timing]:
-    from seatrial.guards.memory import paged_bytes
+def real_need(basis: Basis, capacity: int, kv: str, mapped: bool) -> MemoryNeed:
+    """Bytes that the child really takes."""
+    bundle, layout = basis.bundle, basis.bundle.kv
+    cost = model_cost(read_architecture(bundle.folder), weights=basis.weights, kv=kv)
+    kv_bytes = capacity * replace(layout, dtype={"fp32": "float32"}.get(kv, kv)).bytes_per_token()
+    activation_bytes = ACTIVATION_FACTOR * cost.activation_bytes(CHUNK_TOKENS)
+    return MemoryNeed(float(bundle.weight_bytes), kv_bytes, activation_bytes, ENGINE_BYTES, mapped)
 
-    paged = paged_bytes(need, setup.ceiling_bytes)
-    return lambda bundle: Timing(_cost(setup, bundle, kv), setup.device, setup.runtime, setup.curve, paged)
+
+def _timer(basis: Basis, kv: str, need: MemoryNeed) -> Callable[[Bundle], Timing]:
+    paged = paged_bytes(need, basis.ceiling_bytes)
+    return lambda bundle: Timing(_cost(basis, bundle, kv), basis.device, basis.runtime, basis.curve, paged)
 
 
-def _ballast(setup: Setup, need: MemoryNeed, kv: str, mapped: bool) -> int:
-    if not setup.job.ballast:
+def _ballast(basis: Basis, capacity: int, need: MemoryNeed, kv: str, mapped: bool) -> int:
+    """What is missing to the stand-in's private bytes."""
+    if not basis.job.ballast:
         return 0
-    return max(0, round(need.private_bytes - real_need(setup, kv, mapped).private_bytes))
+    return max(0, round(need.private_bytes - real_need(basis, capacity, kv, mapped).private_bytes))
 
 
 def resolve_out(folder: Path) -> Path:

@@ -26,13 +26,21 @@ from seatrial.simulate.worker import ChildDied, Event, Opened, Worker
 
 
 @dataclass(frozen=True)
+class Found:
+    """A bundle, and the files its weights are read from (packed ones lie elsewhere)."""
+
+    bundle: Bundle
+    weight_files: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
 class RunWay:
-    """One way to run. `action` leads to it ("" for what was asked); `bundle` makes or finds its bundle."""
+    """One way to run. `action` leads to it ("" for what was asked); `find` makes or finds its bundle."""
 
     action: str
     kv: str
     mapped: bool
-    bundle: Callable[[], Bundle]
+    find: Callable[[], Found]
     timing: Callable[[Bundle], Timing]
     ballast_bytes: int = 0
 
@@ -150,9 +158,10 @@ class Writer:
         if self._worker is not None:
             return
         way, settings = self.way, self._settings
-        self.bundle = way.bundle()
+        found = way.find()
+        self.bundle = found.bundle
         self.timing = way.timing(self.bundle)
-        drop_cached_pages(self.bundle.data_files)
+        drop_cached_pages(found.weight_files)
         self._hooks.stage("opening the model")
         self._ceiling = open_ceiling(settings.ceiling_bytes, strict=settings.strict, mapped=way.mapped)
         self.mechanism, self.enforced_bytes = self._ceiling.mechanism, self._ceiling.limit_bytes
