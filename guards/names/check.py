@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from seatrial.guards.names.chinese import find_chinese
-from seatrial.guards.names.english import find_english
 from seatrial.guards.names.match_chinese import match_chinese
 from seatrial.guards.names.match_english import match_english
 from seatrial.guards.names.match_script import across_scripts
 from seatrial.guards.names.model import Entity, NameMention
+from seatrial.guards.names.passages import Passages
 from seatrial.guards.names.policy import Reason, severities
-from seatrial.guards.names.source import Source, folded_words
-from seatrial.guards.names.tagger import has_chinese
+from seatrial.guards.names.roles import wrongly_placed
+from seatrial.guards.names.source import Source
+from seatrial.guards.names.speech import wrongly_given
 from seatrial.guards.verdict import Finding, GuardReport, Nearest, Verdict, worst
 
 _DETAIL = {
@@ -33,6 +33,10 @@ _DETAIL = {
     Reason.TRANSLITERATED: "the same name in the other script, by its sound",
     Reason.NOT_CHECKED: "the source writes names in another script; transliteration was not asked for",
 }
+
+
+Span = tuple[int, int]
+Judged = tuple[NameMention, Reason, Nearest | None]
 
 
 def find_names(text: str, *, known: Iterable[str] = ()) -> list[NameMention]:
@@ -59,19 +63,25 @@ def check_names(
     """
     chosen = severities(policy)
     told, heard = Source(summary), Source(source, known)
-    findings = [
-        _finding(mention, *_outcome(mention, told, heard, transliterate), chosen)
-        for mention in summary_names(told, heard)
-    ]
-    return GuardReport("names", worst(f.verdict for f in findings), tuple(findings))
+    told.known_from(heard)
+    judged = {m.span: (m, *_outcome(m, told, heard, transliterate)) for m in told.mentions}
+    judged |= _misplaced(told, heard, {span: reason for span, (_, reason, _) in judged.items()}, chosen)
+    findings = tuple(_finding(*judged[span], chosen) for span in sorted(judged))
+    return GuardReport("names", worst(f.verdict for f in findings), findings)
 
 
-def summary_names(told: Source, heard: Source) -> list[NameMention]:
-    """Names of the summary; people of the source are known there even in lower case."""
-    known = [folded_words(name) for name in heard.named_speakers]
-    english = find_english(told.text, [k for k in known if k])
-    chinese = find_chinese(told.text, [s for s in heard.named_speakers if has_chinese(s)])
-    return sorted([*english, *chinese], key=lambda m: m.span)
+def _misplaced(
+    told: Source, heard: Source, reasons: Mapping[Span, Reason], chosen: Mapping[Reason, Verdict]
+) -> dict[Span, Judged]:
+    """Names that the source has, and that stand where the source has another one."""
+    passages = Passages(heard)
+    found: dict[Span, Judged] = {}
+    for mention, near in wrongly_placed(told, heard, passages):
+        found[mention.span] = (mention, Reason.OTHER_ROLE, near)
+    for statement, near in wrongly_given(told, heard, passages):
+        mention = NameMention(told.text[slice(*statement.named)], statement.named, statement.script)
+        found[statement.named] = (mention, Reason.OTHER_SPEAKER, near)
+    return {span: j for span, j in found.items() if chosen[reasons.get(span, Reason.EXACT)] is Verdict.OK}
 
 
 def _outcome(
@@ -84,12 +94,17 @@ def _outcome(
     return across_scripts(outcome, mention, told, heard, asked=transliterate)
 
 
+def _doubtful(mention: NameMention) -> bool:
+    """Days belong to the numbers guard; Chinese places and organisations are shortened and put together freely."""
+    thing = mention.kind in ("place", "organisation") and mention.script == "han"
+    return thing or mention.kind == "calendar" or not mention.certain
+
+
 def _finding(
     mention: NameMention, reason: Reason, nearest: Nearest | None, chosen: Mapping[Reason, Verdict]
 ) -> Finding:
     verdict = chosen[reason]
-    doubtful = not mention.certain or mention.kind in ("place", "organisation", "calendar")
-    if verdict is Verdict.FAIL and doubtful and not (mention.script == "latin" and mention.certain):
+    if verdict is Verdict.FAIL and _doubtful(mention):
         verdict = Verdict.WARN
     return Finding(
         guard="names",

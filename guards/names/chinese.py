@@ -18,9 +18,11 @@ from seatrial.guards.names.tagger import Word, has_chinese, tag
 
 _DOTS = "·・•‧．"
 _HAN_ONLY = re.compile(r"[\u3400-\u9fff]+")
+_NAME_RUN = re.compile(rf"[\u3400-\u9fff](?:[\u3400-\u9fffA-Za-z{_DOTS}-]*[\u3400-\u9fffA-Za-z])?")
 _PART = re.compile(r"[\u3400-\u9fff]{1,8}")
 # Word classes in which a surname is an everyday word: 向老师请教, 于总部.
 _FUNCTION_TAGS = frozenset(("p", "d", "c", "r", "v", "m", "q", "u", "f", "xc", "TIME", "t", "vn", "ad"))
+_LIST_ITEM = re.compile(r"[\u3400-\u9fff]{2,3}(?=[、，。；和与及等])")
 _NAME_TAIL = re.compile(r"(?:说|称|表示|认为|指出|等|们|的)$")
 
 
@@ -32,6 +34,7 @@ def find_chinese(text: str, known: Iterable[str] = ()) -> list[NameMention]:
     lexicon = chinese()
     found = [m for m in _tagged(text, words, lexicon) if not _looks_alike(m, lexicon)]
     found = _without_overlaps([*_titled(text, words, lexicon), *found])
+    found = _without_overlaps([*found, *_in_lists(text, words, found, lexicon)])
     names = {m.bare for m in found if m.kind == "person" and len(m.bare) > 2} | {
         k for k in known if len(k) > 1
     }
@@ -94,17 +97,15 @@ def _grown_back(text: str, start: int) -> int:
 
 def _person(text: str, span: tuple[int, int], lexicon: ChineseLexicon) -> NameMention | None:
     start, end = span
-    while end > start and (text[end - 1] in _DOTS or not text[end - 1].strip()):
-        end -= 1
-    while start < end and not text[start].strip():
-        start += 1
+    runs = list(_NAME_RUN.finditer(text, start, end))
+    if not runs:
+        return None
+    start, end = runs[-1].span()
     name = text[start:end]
     tail = _NAME_TAIL.search(name)
     if tail and len(name) - len(tail.group()) >= 2 and not _foreign(name):
         end -= len(tail.group())
         name = text[start:end]
-    if not name or not _HAN_ONLY.search(name):
-        return None
     title = lexicon.title_at_end(name)
     if title:
         return _with_title(text, (start, end), title, lexicon)
@@ -183,6 +184,25 @@ def _continues(text: str, start: int, title: str, lexicon: ChineseLexicon) -> bo
 
 def _looks_alike(mention: NameMention, lexicon: ChineseLexicon) -> bool:
     return mention.kind == "person" and mention.text[:2] in lexicon.look_alikes
+
+
+def _in_lists(
+    text: str, words: list[Word], found: list[NameMention], lexicon: ChineseLexicon
+) -> Iterator[NameMention]:
+    """What stands between 、 and a person and begins with a surname is a person too."""
+    bounds = {w.span[0] for w in words} | {w.span[1] for w in words}
+    taken = {m.span[0] for m in found}
+    for mention in found:
+        end = mention.span[1]
+        while mention.kind == "person" and text[end : end + 1] in ("、", "和"):
+            item = _LIST_ITEM.match(text, end + 1)
+            if item is None or item.start() in taken or not {item.start(), item.end()} <= bounds:
+                break
+            name = _person(text, item.span(), lexicon)
+            if name is None or name.surname is None or name.span != item.span():
+                break
+            yield name
+            end = item.end()
 
 
 def _repeated(text: str, names: set[str], lexicon: ChineseLexicon) -> Iterator[NameMention]:

@@ -1,8 +1,8 @@
 """The LAC network: sentences in, tagged segments out, many sentences in one pass.
 
-Why not the package's own `LAC.run`: it decodes one sentence at a time, one character at a time. Here sentences of
-one length are run together (the network has no padding mask, so a padded sentence would come out differently),
-and one vectorised Viterbi pass decodes them all; the result is the same, tag by tag.
+Why not the package's own `LAC.run`: it decodes one sentence at a time, one character at a time. Here
+sentences of one length are run together (the network has no padding mask, so a padded sentence would come out
+otherwise), and one vectorised Viterbi pass decodes them all; the result is the same, tag by tag.
 """
 
 from __future__ import annotations

@@ -19,6 +19,9 @@ class ChineseLexicon:
     title_continues: dict[str, frozenset[str]]
     nicknames: frozenset[str]
     look_alikes: frozenset[str]
+    empty_characters: frozenset[str]
+    asserting: tuple[str, ...]  # the longest first
+    assent: frozenset[str]
     reporting: tuple[str, ...]
 
     def surname_of(self, name: str) -> str | None:
@@ -44,6 +47,10 @@ class EnglishLexicon:
     organisation_endings: frozenset[str]
     place_endings: frozenset[str]
     calendar: frozenset[str]
+    asserting: frozenset[str]
+    assent: frozenset[str]
+    small: frozenset[str]
+    short_forms: dict[str, str]
     reporting: frozenset[str]
     third_person: frozenset[str]
     everyday: frozenset[str]
@@ -67,14 +74,20 @@ def chinese() -> ChineseLexicon:
         title_continues={title: frozenset(following) for title, _, following in continues},
         nicknames=frozenset(table["nicknames"].split()),
         look_alikes=frozenset(table["look_alikes"].split()),
+        empty_characters=frozenset(table["empty_characters"]),
+        asserting=tuple(sorted(table["asserting"].split(), key=len, reverse=True)),
+        assent=frozenset(table["assent"].split()),
         reporting=tuple(sorted(table["reporting"].split(), key=len, reverse=True)),
     )
 
 
 @cache
 def english() -> EnglishLexicon:
-    table = {key: frozenset(words.split()) for key, words in _table()["english"].items()}
-    return EnglishLexicon(**table)
+    table = _table()["english"]
+    short = dict(pair.split(":") for pair in table.pop("short_forms").split())
+    return EnglishLexicon(
+        short_forms=short, **{key: frozenset(words.split()) for key, words in table.items()}
+    )
 
 
 def _table() -> dict[str, dict[str, str]]:

@@ -53,11 +53,16 @@ def _match_present(
                 return Reason.SURNAME_ONLY, _nearest(holder)
             return Reason.EXACT if as_written else Reason.SCRIPT, near
         longer.append(holder)
-    behind = simplified(summary[mention.span[0] :])
     for holder in longer:
-        if behind.startswith(simplified(holder.bare)):
+        if _continued(mention, key, simplified(holder.bare), summary):
             return Reason.EXACT, _nearest(holder)
     return Reason.CUT, _nearest(longer[0])
+
+
+def _continued(mention: NameMention, key: str, whole: str, summary: str) -> bool:
+    """The summary has the whole name too, and only the tagger cut it short."""
+    start = mention.span[0] - whole.find(key)
+    return start >= 0 and simplified(summary[start : start + len(whole)]) == whole
 
 
 def _holder(mentions: list[NameMention], start: int, end: int) -> NameMention | None:
@@ -87,6 +92,9 @@ def _match_absent(mention: NameMention, key: str, source: Source) -> Outcome:
     for person in same_length:
         if reading(simplified(person.bare), person.surname) == sound:
             return Reason.HOMOPHONE, _nearest(person)
+    part = _last_part(key)
+    if part and (known := next((p for p in people if simplified(p.bare) == part), None)):
+        return Reason.OTHER_PERSON, _nearest(known)
     if len(key) >= 4:
         near = _closest(key, people, NEAR_RATIO)
         if near is not None:
@@ -100,6 +108,11 @@ def _match_absent(mention: NameMention, key: str, source: Source) -> Outcome:
         full = [p for p in family if p.given] or family
         return Reason.OTHER_PERSON, _nearest(_closest(key, full, 0.0) or full[0])
     return Reason.NOT_FOUND, _nearest(_same_title(mention, people))
+
+
+def _last_part(key: str) -> str | None:
+    """The surname of a foreign name, behind its last middle dot."""
+    return next((key.rsplit(dot, 1)[1] for dot in _DOTS if dot in key), None)
 
 
 def _match_titled(mention: NameMention, source: Source) -> Outcome:

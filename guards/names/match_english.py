@@ -150,11 +150,14 @@ def _spelled_out(letters: str, source: Source) -> tuple[int, int] | None:
 
 def _inflected(mention: NameMention, name: Folded, source: Source) -> Outcome | None:
     """Floridian for Florida, Spaniards no: only endings that are put on or taken off."""
-    if len(name) != 1 or len(name[0]) < 5 or mention.kind == "person":
+    if len(name) != 1 or len(name[0]) < 4 or mention.kind == "person":
         return None
     word = name[0]
+    bare = word.rstrip("0123456789")  # COVID-19 for COVID; GPT-4 for GPT-3 is no such case
+    if len(bare) > 2 and bare != word and bare in source.places:
+        return Reason.EXACT, _near(source, (source.places[bare][0], source.places[bare][0] + 1))
     for stem in {_INFLECTED.sub("", word), *(word + ending for ending in ("s", "n", "es"))} - {word}:
-        if len(stem) > 3 and stem in source.places:
+        if len(word) > 4 and len(stem) > 3 and stem in source.places:
             return Reason.EXACT, _near(source, (source.places[stem][0], source.places[stem][0] + 1))
     return None
 

@@ -36,6 +36,10 @@ class Source:
         self.text = text
         self.known = tuple(known)
 
+    def known_from(self, other: Source) -> None:
+        """People named in another text are known here too; to be called before names are asked for."""
+        self.known += other.named_speakers
+
     @cached_property
     def turns(self) -> list[Turn]:
         return read_turns(self.text)

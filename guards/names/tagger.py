@@ -1,8 +1,8 @@
 """Chinese word classes: text in, tagged words with exact spans out.
 
 A sentence is tagged on its own, so the order of the sentences cannot change the result, and a long stretch
-without a stop is cut, so a text without stops costs no more than another. The network is opened when the first
-Chinese sentence must be read, never at import, and numpy and onnxruntime with it.
+without a stop is cut, so a text without stops costs no more than another. The network is opened when the
+first Chinese sentence must be read, never at import, and numpy and onnxruntime with it.
 Deliberately not known here: what a name is. That is `chinese.py`.
 """
 

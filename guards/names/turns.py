@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import zip_longest
 
 from seatrial.errors import UserError
@@ -33,12 +34,18 @@ def read_turns(text: str) -> list[Turn]:
     turns = list(transcript.turns) if transcript.text == text else list(_placed(text, transcript.turns))
     if not any(turn.speaker for turn in turns):
         turns = list(_lower_case_turns(text))
-    return list(_inline(turns))
+    return list(_inline([_plain_label(turn) for turn in turns]))
 
 
 def is_generic(label: str) -> bool:
     """`Speaker 1` and 主持人 are roles in the recording, not names."""
     return _GENERIC.fullmatch(label.strip()) is not None
+
+
+def _plain_label(turn: Turn) -> Turn:
+    """Without what stands in brackets, so that one speaker has one label: Ann Reed (Leeds)."""
+    plain = re.sub(r"\s*[(（\[【].*", "", turn.speaker or "").strip()
+    return replace(turn, speaker=plain or turn.speaker)
 
 
 def _placed(text: str, turns: tuple[Turn, ...]) -> Iterator[Turn]:
