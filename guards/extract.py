@@ -132,8 +132,8 @@ _DECISION = re.compile(
 )
 _LIFT = 4.0  # a preferred sentence is worth five of its kind
 _SAME = 0.6  # cosine above which two sentences say the same
-_RARE = 0.05  # weight of a term that stands in one sentence only: it decides between equals
-_EVERYWHERE = 0.5  # what a term still counts that stands in every sentence, so that short sources work too
+_RARE = 0.02  # weight of a term that stands in one sentence only: it decides between equals
+_EVERYWHERE = 1.0  # what a term still counts that stands in every sentence, so that short sources work too
 _LENGTH_POWER = 0.5  # between 0, which favours long sentences, and 1, which favours short ones
 
 
