@@ -73,6 +73,21 @@ class Tokenizer:
         """Ids of plain text: nothing is added, and special tokens in the text are ordinary characters."""
         return list(self._engine.encode(text, add_special_tokens=False).ids)
 
+    def encode_spans(self, text: str) -> tuple[list[int], list[tuple[int, int]]]:
+        """Ids as of `encode`, and the characters `[start, end)` of `text` that each of them stands for.
+
+        Pieces of one character that takes several ids all have that character's span.
+        """
+        found = self._engine.encode(text, add_special_tokens=False)
+        return list(found.ids), [(int(start), int(end)) for start, end in found.offsets]
+
+    def prefix_ids(self) -> list[int]:
+        """Ids the model expects before any text (a begin token), as `tokenizer.json` says; often none."""
+        ids = self._engine.encode("a", add_special_tokens=True).ids
+        plain = self.encode("a")
+        starts = [i for i in range(len(ids)) if ids[i : i + len(plain)] == plain]
+        return list(ids[: starts[0]]) if starts else []
+
     def count(self, text: str) -> int:
         """Number of tokens of plain text."""
         return len(self._engine.encode(text, add_special_tokens=False).ids)

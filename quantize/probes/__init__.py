@@ -1,0 +1,1 @@
+"""Copy probes: needles planted in filler, asked for again."""
