@@ -185,8 +185,8 @@ def _make_below(parent: Path, hierarchy: Hierarchy, limit_bytes: int) -> Group:
     folder.mkdir()
     try:
         if hierarchy.version == 2 and not (folder / "memory.max").exists():
-            (parent / "cgroup.subtree_control").write_text("+memory")
-        (folder / hierarchy.limit_file).write_text(str(limit_bytes))
+            _write(parent / "cgroup.subtree_control", "+memory")
+        _write(folder / hierarchy.limit_file, str(limit_bytes))
         actual = parse_limit((folder / hierarchy.limit_file).read_text())
         if actual is None or actual > limit_bytes:
             raise OSError(f"{folder / hierarchy.limit_file} did not take {limit_bytes}")
@@ -206,10 +206,19 @@ def _limit_swap(folder: Path, version: int, limit_bytes: int) -> bool:
         ("memory.swap.max", "0") if version == 2 else ("memory.memsw.limit_in_bytes", str(limit_bytes))
     )
     try:
-        (folder / name).write_text(value)
+        _write(folder / name, value)
     except OSError:
         return False
     return True
+
+
+def _write(file: Path, text: str) -> None:
+    """Writes to a file that the kernel made; never creates one, which would look like a limit in force."""
+    descriptor = os.open(file, os.O_WRONLY)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
 
 
 def _remove_stale(parent: Path) -> None:

@@ -1,13 +1,14 @@
 """A real, tiny bundle that writes what a test wants: graph, tokenizer and chat template in a few megabytes.
 
-The model is a Markov chain over its vocabulary (hidden state: one-hot of the token) with one attention node, by
-which it sees whether the prompt holds the marker that comes with corrected facts; if so it follows a second
-script. Everything that a run does with a bundle is done with this one, in milliseconds.
+The model is a Markov chain over its vocabulary (hidden state: one-hot of the token) with one attention
+node, by which it sees whether the prompt holds the marker that comes with corrected facts; if so it
+follows a second script. Everything that a run does with a bundle is done with this one, in milliseconds.
 """
 
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -82,7 +83,7 @@ def _chain(script: list[str], tokenizer: Tokenizer, size: int) -> np.ndarray:
     table = np.zeros((size, size), np.float32)
     ids = [tokenizer.token_to_id("assistant\n")]
     ids += [tokenizer.token_to_id(piece) for piece in script if piece not in (LOOP, NOISE, NAN)]
-    for here, following in zip(ids, ids[1:], strict=False):
+    for here, following in pairwise(ids):
         table[here, following] = 20.0
     last = script[-1] if script else ""
     if last == NAN:

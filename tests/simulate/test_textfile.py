@@ -86,7 +86,7 @@ def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     read, write = os.pipe()
     os.write(write, CHINESE.encode())
     os.close(write)
-    with open(read, encoding="ascii") as piped:  # the locale's encoding must not matter
+    with os.fdopen(read, encoding="ascii") as piped:  # the locale's encoding must not matter
         monkeypatch.setattr(sys, "stdin", piped)
         assert read_text("-") == CHINESE
 
