@@ -9,7 +9,7 @@ from seatrial.guards.names.match_english import match_english
 from seatrial.guards.names.match_script import across_scripts
 from seatrial.guards.names.model import Entity, NameMention
 from seatrial.guards.names.passages import Passages
-from seatrial.guards.names.policy import Reason, severities
+from seatrial.guards.names.policy import SEVERITY, Reason, Severities
 from seatrial.guards.names.roles import wrongly_placed
 from seatrial.guards.names.source import Source
 from seatrial.guards.names.speech import wrongly_given
@@ -57,22 +57,21 @@ def check_names(
 ) -> GuardReport:
     """Judge every name of `summary` by `source`.
 
-    `policy` maps a reason (`policy.Reason`) to the severity it should have. `known` are people who may be
-    named though the source does not (an attendance list). With `transliterate` a name that the source writes
-    in the other script is compared by its sound. Raises `UserError` for a policy that names no reason.
+    `policy` maps a reason, or `kind.reason`, to a severity (see `policy.Severities`). `known` are people who
+    may be named though the source does not (an attendance list). With `transliterate` a name that the source
+    writes in the other script is compared by its sound. Raises `UserError` for a policy that names no reason.
     """
-    chosen = severities(policy)
+    chosen = Severities(policy)
     told, heard = Source(summary), Source(source, known)
     told.known_from(heard)
+    heard.only_for(told.mentions)
     judged = {m.span: (m, *_outcome(m, told, heard, transliterate)) for m in told.mentions}
-    judged |= _misplaced(told, heard, {span: reason for span, (_, reason, _) in judged.items()}, chosen)
+    judged |= _misplaced(told, heard, {span: reason for span, (_, reason, _) in judged.items()})
     findings = tuple(_finding(*judged[span], chosen) for span in sorted(judged))
     return GuardReport("names", worst(f.verdict for f in findings), findings)
 
 
-def _misplaced(
-    told: Source, heard: Source, reasons: Mapping[Span, Reason], chosen: Mapping[Reason, Verdict]
-) -> dict[Span, Judged]:
+def _misplaced(told: Source, heard: Source, reasons: Mapping[Span, Reason]) -> dict[Span, Judged]:
     """Names that the source has, and that stand where the source has another one."""
     passages = Passages(heard)
     found: dict[Span, Judged] = {}
@@ -81,7 +80,7 @@ def _misplaced(
     for statement, near in wrongly_given(told, heard, passages):
         mention = NameMention(told.text[slice(*statement.named)], statement.named, statement.script)
         found[statement.named] = (mention, Reason.OTHER_SPEAKER, near)
-    return {span: j for span, j in found.items() if chosen[reasons.get(span, Reason.EXACT)] is Verdict.OK}
+    return {span: j for span, j in found.items() if SEVERITY[reasons.get(span, Reason.EXACT)] is Verdict.OK}
 
 
 def _outcome(
@@ -94,24 +93,13 @@ def _outcome(
     return across_scripts(outcome, mention, told, heard, asked=transliterate)
 
 
-def _doubtful(mention: NameMention) -> bool:
-    """Days belong to the numbers guard; Chinese places and organisations are shortened and put together freely."""
-    thing = mention.kind in ("place", "organisation") and mention.script == "han"
-    return thing or mention.kind == "calendar" or not mention.certain
-
-
-def _finding(
-    mention: NameMention, reason: Reason, nearest: Nearest | None, chosen: Mapping[Reason, Verdict]
-) -> Finding:
-    verdict = chosen[reason]
-    if verdict is Verdict.FAIL and _doubtful(mention):
-        verdict = Verdict.WARN
+def _finding(mention: NameMention, reason: Reason, nearest: Nearest | None, chosen: Severities) -> Finding:
     return Finding(
         guard="names",
         text=mention.text,
         span=mention.span,
         kind=mention.kind,
-        verdict=verdict,
+        verdict=chosen.of(reason, mention),
         reason=str(reason),
         value=mention.bare,
         nearest=None if reason is Reason.EXACT and nearest and nearest.text == mention.text else nearest,

@@ -9,7 +9,7 @@ sides, which keeps 相关部长 and 文书记录 out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from seatrial.guards.names.lexicon import ChineseLexicon, chinese
@@ -26,11 +26,16 @@ _LIST_ITEM = re.compile(r"[\u3400-\u9fff]{2,3}(?=[、，。；和与及等])")
 _NAME_TAIL = re.compile(r"(?:说|称|表示|认为|指出|等|们|的)$")
 
 
-def find_chinese(text: str, known: Iterable[str] = ()) -> list[NameMention]:
-    """Mentions in order, without overlaps. The tagger is loaded only if there is Chinese in `text`."""
+def find_chinese(
+    text: str, known: Iterable[str] = (), wanted: Callable[[str], object] = has_chinese
+) -> list[NameMention]:
+    """Mentions in order, without overlaps, from the sentences that are `wanted`.
+
+    The tagger is loaded only if there is Chinese in such a sentence.
+    """
     if not has_chinese(text):
         return []
-    words = tag(text)
+    words = tag(text, wanted)
     lexicon = chinese()
     found = [m for m in _tagged(text, words, lexicon) if not _looks_alike(m, lexicon)]
     found = _without_overlaps([*_titled(text, words, lexicon), *found])

