@@ -185,13 +185,22 @@ class RunResult:
     runtime: str
     sizes: dict[str, int]
     windows: int = 1
-    died: dict[str, Any] | None = None
+    deaths: tuple[dict[str, Any], ...] = ()
+    would_fit_bytes: int = 0
+    unsaved: tuple[str, ...] = ()
     stand_in: str | None = None
     notes: tuple[str, ...] = field(default=())
 
     @property
+    def died(self) -> dict[str, Any] | None:
+        """The last death of a child, with the token it had reached; None when none died."""
+        return self.deaths[-1] if self.deaths else None
+
+    @property
     def exit_code(self) -> int:
-        return EXIT_OF_STATUS[self.status]
+        """By the status; a result that could not be saved is not done."""
+        code = EXIT_OF_STATUS[self.status]
+        return EXIT_CHECK_FAILED if code == EXIT_DONE and self.unsaved else code
 
     def to_json(self) -> dict[str, Any]:
         """The document of `run --json`: seconds and milliseconds as named, sizes in bytes."""
@@ -230,6 +239,8 @@ class RunResult:
             "fallbacks": [fallback.to_json() for fallback in self.fallbacks],
             "attempts": [attempt.to_json() for attempt in self.attempts],
             "died": self.died,
+            "deaths": list(self.deaths),
+            "would_fit_bytes": self.would_fit_bytes,
             "trace": str(self.trace),
             "notes": list(self.notes),
         }

@@ -12,6 +12,7 @@ import contextlib
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 import psutil
 
@@ -43,11 +44,15 @@ def read_use(process: psutil.Process) -> MemoryUse:
     which psutil offers on macOS and Windows. Raises psutil.Error when the process is gone or may not be read.
     """
     info = process.memory_info()
-    shared = getattr(info, "shared", None)
-    if shared is not None:
-        return MemoryUse(info.rss - shared, shared, 1, "statm")
+    if has_shared(info):
+        return MemoryUse(info.rss - info.shared, info.shared, 1, "statm")
     unique = process.memory_full_info().uss
     return MemoryUse(unique, max(0, info.rss - unique), 1, "uss")
+
+
+def has_shared(info: Any) -> bool:
+    """Whether this system counts shared pages apart (Linux)."""
+    return hasattr(info, "shared")
 
 
 def read_exact(pid: int) -> MemoryUse | None:

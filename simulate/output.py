@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 from pathlib import Path
+
+import psutil
 
 from seatrial.errors import UserError
 
@@ -27,15 +30,29 @@ def prepare_output(folder: Path) -> None:
         probe.unlink()
         for name in (SUMMARY, PARTIAL, RESULT, TRACE):
             (folder / name).unlink(missing_ok=True)
+        _remove_stale(folder)
     except OSError as error:
         raise UserError(
             f"cannot write to the output folder {folder}: {error.strerror or error}; give another with --out"
         ) from None
 
 
+def temporary_name(path: Path) -> Path:
+    """A name beside `path` that says whose it is, so that a later run knows when nobody's."""
+    return path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
+
+
+def _remove_stale(folder: Path) -> None:
+    """Temporary files of runs that were killed before they could tidy up."""
+    for file in folder.glob(".*.part"):
+        match = re.search(r"\.(\d+)\.[0-9a-f]{8}\.part$", file.name)
+        if match is not None and not psutil.pid_exists(int(match[1])):
+            file.unlink(missing_ok=True)
+
+
 def write_atomically(path: Path, text: str) -> None:
     """UTF-8 text under a temporary name, then renamed; on failure OSError, and nothing is left."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.{secrets.token_hex(4)}.part")
+    temporary = temporary_name(path)
     try:
         with temporary.open("w", encoding="utf-8", newline="\n") as stream:
             stream.write(text)

@@ -90,7 +90,8 @@ def build_result(
         runtime=basis.runtime.id,
         sizes=_sizes(basis),
         windows=len(setup.parts),
-        died=writer.deaths[-1] if writer.deaths else None,
+        deaths=tuple(writer.deaths),
+        would_fit_bytes=round(setup.would_fit_bytes),
         stand_in=basis.stand_in.name if basis.stand_in else None,
         notes=tuple(notes),
     )

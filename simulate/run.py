@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 from dataclasses import replace
+from pathlib import Path
 
 from seatrial.simulate.clock import VirtualClock
 from seatrial.simulate.course import Course
@@ -49,8 +50,7 @@ def run(job: RunJob, hooks: Hooks | None = None) -> RunResult:
                 _save_partial(job, course)
                 raise
     result = build_result(setup, writer, course, delivered, trace)
-    _save(job, result)
-    return result
+    return _save(job, result)
 
 
 def _settings(setup: Setup) -> Settings:
@@ -65,11 +65,22 @@ def _settings(setup: Setup) -> Settings:
     )
 
 
-def _save(job: RunJob, result: RunResult) -> None:
+def _save(job: RunJob, result: RunResult) -> RunResult:
+    """Summary and result in the output folder; what could not be written is said in the result."""
     name = PARTIAL if result.status == "partial" else SUMMARY
-    write_atomically(job.out / name, result.summary + "\n")
+    unsaved = [_try_to_write(job.out / name, result.summary + "\n")]
     text = json.dumps(result.to_json(), ensure_ascii=False, indent=2, allow_nan=False)
-    write_atomically(job.out / RESULT, text + "\n")
+    unsaved.append(_try_to_write(job.out / RESULT, text + "\n"))
+    told = tuple(problem for problem in unsaved if problem)
+    return replace(result, notes=(*result.notes, *told), unsaved=told) if told else result
+
+
+def _try_to_write(path: Path, text: str) -> str | None:
+    try:
+        write_atomically(path, text)
+    except OSError as error:
+        return f"could not write {path}: {error.strerror or error}"
+    return None
 
 
 def _save_partial(job: RunJob, course: Course) -> None:

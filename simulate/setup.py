@@ -22,7 +22,7 @@ from seatrial.export.prepacked import prepare_mapped
 from seatrial.export.session_graph import read_decoder
 from seatrial.export.source import Source, resolve
 from seatrial.export.tokenizer import Tokenizer
-from seatrial.guards.memory import MemoryDecision, MemoryNeed, Way, decide, paged_bytes
+from seatrial.guards.memory import MemoryDecision, MemoryNeed, Way, decide, paged_bytes, would_fit_bytes
 from seatrial.guards.policy import Policy, make_policy
 from seatrial.guards.thresholds import ThresholdsFile, load_thresholds, mismatches
 from seatrial.guards.transcript import Transcript, parse_transcript, windows
@@ -75,13 +75,17 @@ class Basis:
 
 @dataclass(frozen=True)
 class Setup:
-    """A run that may begin. `ways[memory.chosen]` is where it begins; `capacity` is in positions."""
+    """A run that may begin. `ways[memory.chosen]` is where it begins; `capacity` is in positions.
+
+    `would_fit_bytes`: the smallest ceiling under which the guard expects one of the ways to run.
+    """
 
     basis: Basis
     parts: tuple[Part, ...]
     capacity: int
     ways: tuple[RunWay, ...]
     memory: MemoryDecision
+    would_fit_bytes: float
 
     @property
     def job(self) -> RunJob:
@@ -114,7 +118,7 @@ def set_up(job: RunJob, hooks: Hooks) -> Setup:
         )
         for (action, kv, mapped), need in zip(kinds, needs, strict=True)
     )
-    return Setup(basis, parts, capacity, ways, decide(named, basis.ceiling_bytes))
+    return Setup(basis, parts, capacity, ways, decide(named, basis.ceiling_bytes), would_fit_bytes(named))
 
 
 def _basis(job: RunJob, hooks: Hooks) -> Basis:
@@ -190,7 +194,10 @@ def _prompt(job: RunJob, transcript: Transcript) -> Prompt:
 def _context(bundle: Bundle) -> int:
     value = bundle.config.get("max_position_embeddings") or bundle.config.get("n_positions")
     if not isinstance(value, int) or value < 1:
-        raise UserError(f"{bundle.folder} does not say its context length (max_position_embeddings)")
+        raise UserError(
+            f"{bundle.folder} does not say its context length: max_position_embeddings in config.json is needed; "
+            "copy the model's config.json into the folder"
+        )
     return value
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import math
-import os
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
+
+from seatrial.simulate.output import temporary_name
 
 FORMAT = 1
 
@@ -23,7 +24,7 @@ class TraceWriter:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.problem: str | None = None
-        self._partial = path.with_name(f".{path.name}.{os.getpid()}.part")
+        self._partial = temporary_name(path)
         self._stream: IO[str] | None = self._partial.open("w", encoding="utf-8")
         self.row("trace", format=FORMAT)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -114,10 +116,15 @@ def run(
     )
     progress = told(quiet)
     result = _carry_out(job, progress)
-    if as_json:
-        print_json(result.to_json())
-    else:
-        print_report(result)
+    try:
+        if as_json:
+            print_json(result.to_json())
+        else:
+            print_report(result)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has gone; the result is in the output folder. Keeps the last flush from raising again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return result.exit_code
 
 
