@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 
-from seatrial.guards.numbers.numerals import Numeral
+from seatrial.guards.numbers.digits import Numeral
 from seatrial.guards.numbers.quantity import COUNT, DATE, IDENTIFIER, RATIO, Fields, Quantity
 
 
@@ -37,6 +37,7 @@ def from_numeral(numeral: Numeral) -> Draft:
         bound=numeral.bound,
         string=numeral.string,
         form=numeral.form,
+        other=() if numeral.other is None else (("thousands", 1),),
     )
 
 

@@ -51,7 +51,7 @@ _FRACTIONS = {
     "sixth": 6,
     "seventh": 7,
 }
-_FRACTIONS |= {"eighth": 8, "ninth": 9, "tenth": 10, "hundredth": 100, "thousandth": 1000}
+_FRACTIONS |= {"trillionth": 10**12, "eighth": 8, "ninth": 9, "tenth": 10, "hundredth": 100, "thousandth": 1000}
 _PLURAL_FRACTIONS = {word + "s": n for word, n in _FRACTIONS.items() if word not in ("half", "halves")} | {
     "halves": 2
 }
@@ -74,20 +74,20 @@ _DECIMAL = re.compile(
 _HALF = re.compile(
     rf"({_CARDINAL}(?: (?:and )?{_GROUP})?) and (?:a|one) (half|quarter|third)(?: ({_SCALE}|dozen)\b)?\b"
 )
-_HALF_A = re.compile(rf"(?:a )?half (?:a |an )?({_SCALE}|dozen|hundred)s?\b")
+_HALF_A = re.compile(rf"(?:a |one )?(half|quarter) (?:a |an |of a )?({_SCALE}|dozen|hundred)s?\b")
 _FRACTION_WORDS = sorted(_FRACTIONS | _PLURAL_FRACTIONS, key=len, reverse=True)
 _FRACTION = re.compile(
-    rf"(?:({_CARDINAL}) and )?({_SUB}|a) ({'|'.join(_FRACTION_WORDS)})(?: of)?(?: an?)?(?: ({_SCALE})\b)?(?![a-z])"
+    rf"(?:({_CARDINAL}) and )?({_CARDINAL}|a) ({'|'.join(_FRACTION_WORDS)})(?:(?: of)?(?: an?)? ({_SCALE})\b)?(?![a-z])"
 )
-_DOZEN = re.compile(rf"(?:({_SUB}|a|several|a few|a couple of|couple of) )?dozens?\b")
+_DOZEN = re.compile(rf"(?:({_SUB}|a|several|a few|a couple of|couple of) )?(?:dozens?|dozs?|dzs?)\b")
 _COUPLE = re.compile(r"a couple\b")
 _ORDINAL_WORD = "|".join(sorted(ORDINAL_WORDS, key=len, reverse=True))
-_ORDINAL = re.compile(rf"(?:({_CARDINAL}(?: and)?|{_TEN}|a) )?({_ORDINAL_WORD})\b")
+_ORDINAL = re.compile(rf"(?:({_CARDINAL}(?: and)?|{_TEN}) )?({_ORDINAL_WORD})\b")
 
 _ALL = "|".join(
     sorted(
         [*UNIT_WORDS, *TEEN_WORDS, *TEN_WORDS, *SCALE_WORDS, *ORDINAL_WORDS, *_FRACTIONS, *_PLURAL_FRACTIONS]
-        + ["hundred", "dozen", "dozens", "couple", "oh"],
+        + ["hundred", "dozen", "dozens", "dozs", "doz", "dzs", "couple", "oh"],
         key=len,
         reverse=True,
     )
@@ -193,30 +193,41 @@ def _read_decimal(found: re.Match[str]) -> _Read | None:
 
 
 def _read_half(found: re.Match[str]) -> _Read | None:
+    """Two and a half million = 2500000, two million and a half too, one billion and a quarter million."""
     scale = {"dozen": 12, **SCALE_WORDS}.get(found[3] or "", 1)
     part = Decimal(1) / _FRACTIONS[found[2]]
-    return (cardinal(found[1]) + part) * scale, None, part * scale, "cardinal", ""
+    return _with_part(found[1], part, scale)
+
+
+def _with_part(words: str, part: Decimal, scale: int) -> _Read:
+    """A whole number in words and a part; the scale belongs to both, or the part takes that of the whole."""
+    whole = Decimal(cardinal(words))
+    last = SCALE_WORDS.get(words.split()[-1], 1)
+    if last >= 1000:
+        value = whole + part * (scale if scale > 1 else last)
+        return value, None, part * max(scale, 1), "cardinal", ""
+    return (whole + part) * scale, None, part * scale, "cardinal", ""
 
 
 def _read_half_a(found: re.Match[str]) -> _Read:
-    scale = {"dozen": 12, "hundred": 100, **SCALE_WORDS}[found[1]]
-    return Decimal(scale) / 2, None, Decimal(scale) / 10, "cardinal", ""
+    scale = Decimal({"dozen": 12, "hundred": 100, **SCALE_WORDS}[found[2]])
+    return scale / (2 if found[1] == "half" else 4), None, scale / 10, "cardinal", ""
 
 
 def _read_fraction(found: re.Match[str]) -> _Read | None:
+    """One third, two thirds, one billion and three quarters million, thirty-two fifths."""
     count = 1 if found[2] == "a" else cardinal(found[2])
-    word = found[3]
-    if (
-        word in ("second", "seconds")
-        or (count != 1 and word in _FRACTIONS)
-        or (count == 1 and word not in _FRACTIONS)
-    ):
+    plural = found[3] in _PLURAL_FRACTIONS
+    if plural != (count != 1):
         return None
-    part = Decimal(count) / (_FRACTIONS.get(word) or _PLURAL_FRACTIONS[word])
-    whole = cardinal(found[1]) if found[1] else 0
+    denominator = (_PLURAL_FRACTIONS if plural else _FRACTIONS)[found[3]]
+    if found[1] and count > denominator:  # one hundred and thirty-two fifths
+        return Decimal(cardinal(f"{found[1]} {found[2]}")) / denominator, None, Decimal("0.01"), "fraction", ""
+    part = Decimal(count) / denominator
     scale = SCALE_WORDS.get(found[4] or "", 1)
-    form = "cardinal" if found[1] or found[4] else "fraction"
-    return (whole + part) * scale, None, part * scale, form, ""
+    if found[1]:
+        return _with_part(found[1], part, scale)
+    return part * scale, None, part * scale, "cardinal" if found[4] else "fraction", ""
 
 
 def _read_dozen(found: re.Match[str]) -> _Read:

@@ -25,7 +25,7 @@ def extract_quantities(text: str, *, locale: str | None = None) -> list[Quantity
     figures = [_string(text, folded, *span) for span in strings.find_strings(folded, taken)]
     figures += [_calendar(text, piece) for piece in dates.find_pieces(folded, taken)]
     figures += read_halves(text, folded, taken)
-    figures += read_figures(text, folded, find_numerals(folded, taken))
+    figures += read_figures(text, folded, find_numerals(folded, text, taken, locale))
     figures += [Quantity(text[g.start() : g.end()], g.span(), UNREAD) for g in en.GLUED.finditer(folded)]
     return sorted(figures, key=lambda figure: figure.span)
 

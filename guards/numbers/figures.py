@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from seatrial.guards.numbers.draft import Draft, finish, from_numeral
-from seatrial.guards.numbers.numerals import Numeral
-from seatrial.guards.numbers.pairs import read_compound, read_pair, read_range
+from seatrial.guards.numbers.digits import Numeral
+from seatrial.guards.numbers.pairs import read_compound, read_mixed, read_pair, read_range
 from seatrial.guards.numbers.quantity import Quantity
 from seatrial.guards.numbers.single import read_single
 
@@ -28,6 +28,11 @@ def _read(folded: str, numerals: list[Numeral], index: int) -> tuple[Draft | Non
     """The figure that begins at a numeral, and how many numerals it used."""
     following = _following(numerals, index)
     if following is not None:
+        after = _following(numerals, index + 1)
+        fraction = None if after is None else read_pair(folded, following, after)
+        mixed = None if fraction is None else read_mixed(folded, numerals[index], fraction)
+        if mixed is not None:
+            return mixed, 3
         pair = read_pair(folded, numerals[index], following)
         if pair is not None:
             return pair, 2

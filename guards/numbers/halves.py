@@ -13,6 +13,7 @@ from seatrial.guards.numbers.units import Unit, unit_after
 
 _HALF = re.compile(
     r"(?P<en>\bhalf(?= (?:an? )?(?:hour|year|day|month|mile|century|decade|minute|second|of|the|our|their|its|all)\b))"
+    r"|(?P<most>(?<=more than )half\b|(?<=less than )half\b|(?<=over )half\b|(?<=nearly )half\b|(?<=almost )half\b)"
     r"|(?P<part>一半|半数)"
     r"|(?P<n>\d+|[一二两三四五六七八九十]+) ?个半(?= ?(?:小时|钟头|月(?!亮)|星期|礼拜|世纪))"
     r"|(?<![一大多过上下前后两数百参各])(?P<unit>半)(?= ?(?:年|个月|个小时|小时|天|个世纪|个钟头|分钟|公里|斤|里))"
@@ -46,7 +47,7 @@ def _half(folded: str, match: re.Match[str]) -> Draft:
         return _one_and_a_half(folded, match)
     unit = _unit_of_half(folded, match)
     if unit is None:
-        bound = "over" if match["over"] else ""
+        bound = "over" if match["over"] else bound_of(folded, *match.span())
         return Draft(
             *match.span(), _HALF_VALUE, _HALF_VALUE, RATIO, "fraction", bound=bound, string="1/2", form="zh"
         )

@@ -8,6 +8,7 @@ alone too: it separates clauses, never thousands. Applying `fold` twice changes 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
 _PLAIN = {
@@ -71,6 +72,8 @@ def _fold_character(character: str) -> str:
 
 
 _TABLE = _Folding()
+# Between full-width digits in threes the full-width comma does separate thousands.
+_WIDE_THOUSANDS = re.compile(r"(?<=[０-９])，(?=[０-９]{3}(?![０-９]))")
 
 
 def fold(text: str) -> str:
@@ -79,4 +82,6 @@ def fold(text: str) -> str:
     >>> fold("１，２００ ㎡ Ｑ３")
     '1，200 ㎡ q3'
     """
-    return text.lower() if text.isascii() and "\t" not in text else text.translate(_TABLE)
+    if text.isascii() and "\t" not in text:
+        return text.lower()
+    return _WIDE_THOUSANDS.sub(",", text).translate(_TABLE)

@@ -8,14 +8,17 @@ from decimal import Decimal
 
 from seatrial.guards.numbers.draft import Draft
 from seatrial.guards.numbers.hedges import bound_of
-from seatrial.guards.numbers.numerals import Numeral
+from seatrial.guards.numbers.digits import Numeral
 from seatrial.guards.numbers.quantity import AMOUNT, COUNT, DURATION, MEASURE, ORDINAL, PERCENT, RATIO
 from seatrial.guards.numbers.single import read_sign
 from seatrial.guards.numbers.units import BY_NAME, classifier_after, unit_after
 
-_FRACTION_OF = re.compile(r" ?分 ?之 ?")
+_FRACTION_OF = re.compile(r" {0,3}分 {0,3}之 {0,3}")
+_AND_FRACTION = re.compile(r" ?又 ?")
+_OVER = re.compile(r" (?:over|in) ")
 _COLON = re.compile(r" ?(?::|比) ?")
 _OUT_OF = re.compile(r" (?:out of(?: the| every)?|in every) ")
+_PER = frozenset({"百", "千", "万", "十万", "百万", "千万", "亿", "万万", "百万万"})  # 百分之, 万分之
 _SCORE_WORD = re.compile(
     r"\b(?:score[ds]?|won|wins?|win|beat|beats|lost|lose|victory|defeat\w*|draw|lead)\b|比分|战胜|击败|胜|负|力克|险胜|平局|落败|领先"
 )
@@ -34,17 +37,41 @@ def read_pair(folded: str, first: Numeral, second: Numeral) -> Draft | None:
         return _score(first, second)
     whole = first.quantum == second.quantum == 1
     if gap == "/" and first.form == second.form == "digits" and whole:
-        return _fraction(first.start, second.end, first.value, second.value)
+        return _measured(folded, _fraction(*_signed(folded, first), second.end, second.value))
+    if first.value == 1 < second.value <= 1000 and second.quantum <= 100 and _OVER.fullmatch(gap):
+        return _fraction(first.start, first.value, second.end, second.value)
     if _OUT_OF.fullmatch(gap) and second.value >= first.value > 0:
-        return _fraction(first.start, second.end, first.value, second.value)
+        return _fraction(first.start, first.value, second.end, second.value)
     return None
 
 
+def _signed(folded: str, numeral: Numeral) -> tuple[int, Decimal]:
+    start, negative = read_sign(folded, numeral.start)
+    return start, -numeral.value if negative else numeral.value
+
+
+def _measured(folded: str, draft: Draft) -> Draft:
+    """1/4 mile is a length."""
+    unit = unit_after(folded, draft.end)
+    if unit is None or unit[0].kind not in (MEASURE, DURATION) or unit[1] - draft.end < 3:
+        return draft
+    return replace(draft, end=unit[1], kind=unit[0].kind, unit=unit[0].name, string="")
+
+
 def _fraction(
-    start: int, end: int, top: Decimal, bottom: Decimal, bound: str = "", form: str = "digits"
+    start: int, top: Decimal, end: int, bottom: Decimal, bound: str = "", form: str = "digits"
 ) -> Draft:
     string = f"{top.normalize():f}/{bottom.normalize():f}"
     return Draft(start, end, top / bottom, Decimal("0.01"), RATIO, "fraction", None, bound, (), string, form)
+
+
+def read_mixed(folded: str, whole: Numeral, fraction: Draft) -> Draft | None:
+    """一又二分之一 = 1.5; None when no 又 stands between."""
+    if fraction.kind != RATIO or _AND_FRACTION.fullmatch(folded, whole.end, fraction.start) is None:
+        return None
+    start, value = _signed(folded, whole)
+    part = -fraction.value if value < 0 else fraction.value
+    return replace(fraction, start=start, value=value + part, kind=COUNT, unit=None, string="")
 
 
 def _chinese_fraction(folded: str, first: Numeral, second: Numeral) -> Draft | None:
@@ -54,8 +81,8 @@ def _chinese_fraction(folded: str, first: Numeral, second: Numeral) -> Draft | N
     start, negative = read_sign(folded, first.start)
     value = -second.value if negative else second.value
     bound = bound_of(folded, start, second.end) or second.bound
-    if first.value not in (100, 1000, 10000):
-        return _fraction(start, second.end, value, first.value, bound, "zh")
+    if first.string not in _PER or first.form != "zh":
+        return _fraction(start, value, second.end, first.value, bound, "zh")
     size = Decimal(100) / first.value
     high = None if second.high is None else second.high * size
     return Draft(start, second.end, value * size, second.quantum * size, PERCENT, "%", high, bound, form="zh")
@@ -164,6 +191,8 @@ def read_compound(folded: str, first: Draft, second: Draft) -> Draft | None:
         first = replace(first, kind=DURATION, unit="minute")
     if first.kind == DURATION and second.kind == COUNT and second.unit == "分" and not gap:
         second = replace(second, kind=DURATION, unit="minute")
+    if first.unit == "ft" and second.kind == COUNT and folded.startswith(" in", second.end):
+        second = replace(second, kind=MEASURE, unit="in", end=second.end + 3)
     if first.kind == second.kind and first.kind in (DURATION, MEASURE):
         return _smaller_unit(first, second)
     if first.unit == "m" and not gap and _two_digits(second) and second.kind == COUNT and second.unit is None:

@@ -11,9 +11,9 @@ from decimal import Decimal
 
 from seatrial.guards.numbers.draft import Draft, from_numeral
 from seatrial.guards.numbers.hedges import bound_of
-from seatrial.guards.numbers.numerals import Numeral
+from seatrial.guards.numbers.digits import SCALES, Numeral
 from seatrial.guards.numbers.quantity import AMOUNT, COUNT, DURATION, MEASURE, ORDINAL, PERCENT, RATIO
-from seatrial.guards.numbers.units import Unit, classifier_after, currency_before, unit_after
+from seatrial.guards.numbers.units import AFTER, Unit, classifier_after, currency_before, unit_after
 
 _SIGN = re.compile(r"(?:(?<![\w)%.,])-|(?:\b(?:minus|negative) )|零下|负)$")
 _LEXICAL = re.compile(
@@ -36,7 +36,7 @@ def read_single(folded: str, numeral: Numeral) -> Draft | None:
     draft = _bracketed(folded, from_numeral(numeral))
     currency = currency_before(folded, draft.start)
     if currency is not None:
-        draft = replace(draft, start=currency[1], kind=AMOUNT, unit=currency[0].name)
+        draft = _times(replace(draft, start=currency[1], kind=AMOUNT, unit=currency[0].name), currency[0].factor)
     start, negative = read_sign(folded, draft.start)
     if negative:
         high = None if draft.high is None else -draft.high
@@ -156,18 +156,30 @@ def _ordinal(folded: str, draft: Draft) -> Draft | None:
 
 _CLASSIFIER_FIRST = frozenset("位节票分")
 _HALF_MORE = re.compile(r"半(?!导|岛|径)")
+_SCALE_AFTER = re.compile(r" (thousand|million|billion|trillion)\b")
+# Pounds are money unless something is weighed.
+_WEIGHT = re.compile(r"\b(?:weigh\w*|heav\w*|kilos?|kg|tons?|ounces?|oz|baby|babies|lb|lbs|of (?:meat|flour|sugar|rice))\b")
 
 
 def _with_found_unit(folded: str, draft: Draft, unit: Unit, end: int) -> Draft:
     word = folded[draft.end : end].strip(" -")
     if word in _CLASSIFIER_FIRST or not _unit_allowed(folded, draft, word, end):
         return _with_classifier(folded, draft)
+    if word in ("pound", "pounds") and _WEIGHT.search(folded, max(0, draft.start - 40), end + 40):
+        unit = AFTER["lb"]
     factor = unit.factor if unit.kind == AMOUNT else Decimal(1)  # cents become dollars, metres stay metres
-    value, quantum = draft.value * factor, draft.quantum * factor
+    scale = _SCALE_AFTER.match(folded, end) if unit.kind == AMOUNT else None
+    if scale is not None:  # 75 USD million
+        factor, end = factor * SCALES[scale[1]], scale.end()
+    draft = _times(replace(draft, kind=unit.kind, unit=unit.name), factor)
     if unit.kind in (DURATION, MEASURE, AMOUNT) and _HALF_MORE.match(folded, end) and draft.quantum >= 1:
-        value, quantum, end = value + factor / 2, factor / 2, end + 1
+        return replace(draft, end=end + 1, value=draft.value + factor / 2, quantum=factor / 2)
+    return replace(draft, end=end)
+
+
+def _times(draft: Draft, factor: Decimal) -> Draft:
     high = None if draft.high is None else draft.high * factor
-    return replace(draft, end=end, value=value, high=high, quantum=quantum, kind=unit.kind, unit=unit.name)
+    return replace(draft, value=draft.value * factor, high=high, quantum=draft.quantum * factor)
 
 
 # One-character units that begin other words, and the characters that show it: 块头, 里面, 时候.
@@ -226,7 +238,7 @@ def _counts(folded: str, draft: Draft) -> bool:
     """Whether a bare numeral is a figure at all."""
     written = folded[draft.start : draft.end]
     if draft.form == "en":
-        return written not in ("one", "a", "zero", "oh")
+        return written not in ("one", "a", "oh")
     if (
         draft.form not in ("zh", "spelled")
         or draft.unit is not None
@@ -236,5 +248,7 @@ def _counts(folded: str, draft: Draft) -> bool:
         return True
     if draft.form == "spelled":
         return len(written) >= 3
-    digits = any(c in "一二两三四五六七八九" for c in written)
+    if written == folded.strip():
+        return True
+    digits = any(c in "一二两三四五六七八九壹贰叁肆伍陆柒捌玖" for c in written)
     return written in _BARE_LARGE or any(c.isdigit() for c in written) or (len(written) >= 2 and digits)

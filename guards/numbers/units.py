@@ -85,14 +85,21 @@ CURRENCY_AFTER = _table(
     SAR 1: sar, riyal, riyals, saudi riyals, 沙特里亚尔, 里亚尔
     AED 1: aed, dirham, dirhams, 迪拉姆
     ILS 1: ils, shekel, shekels, 谢克尔, ₪
-    NLG 1: guilder, guilders, gilder, gilders, 荷兰盾
+    NLG 1: dutch guilders, dutch guilder, guilder, guilders, gilder, gilders, 荷兰盾
     FRF 1: francs, franc, french francs, 法郎
     DEM 1: deutsche mark, deutsche marks, deutschmark, deutschmarks, d-mark, marks, 德国马克, 马克
     BTC 1: bitcoin, bitcoins, btc, ₿, 比特币
     USD 0.01: cent, cents, us cents, ¢, 美分
     GBP 0.01: pence, penny, 便士
     EUR 0.01: euro cents, euro cent, centimes, centime, 欧分
-    CNY 0.1: 角, 毛钱, 毛, jiao
+    CNY 0.1: 角, 毛钱, 毛, jiao, mao
+    CRC 1: ₡, colones
+    USD 1000000: musd
+    EUR 1000000: meur
+    GBP 1000000: mgbp
+    AUD 1000000: maud
+    CAD 1000000: mcad
+    SEK 1000000: msek
     CNY 0.01: 分钱
     """,
 )
@@ -109,7 +116,7 @@ _BEFORE = _table(
     HKD 1: hk$, hkd, hk $, hkd$, 港币, 港元
     TWD 1: nt$, twd, ntd, 新台币
     AUD 1: a$, au$, aud, aud$
-    CAD 1: c$, ca$, cad, can$
+    CAD 1: c$, c $, ca$, cad, can$
     SGD 1: s$, sgd, sg$
     NZD 1: nz$, nzd
     CHF 1: chf
@@ -117,7 +124,7 @@ _BEFORE = _table(
     INR 1: ₹, inr, rs, rs.
     RUB 1: ₽, rub
     BRL 1: r$, brl
-    MXN 1: mxn, mx$
+    MXN 1: mxn, mx$, mex$
     THB 1: thb, ฿
     VND 1: vnd, ₫
     MYR 1: rm, myr
@@ -130,6 +137,11 @@ _BEFORE = _table(
     NOK 1: nok
     DKK 1: dkk
     BTC 1: ₿, btc
+    CRC 1: ₡
+    USD 1000000: musd
+    EUR 1000000: meur
+    AUD 1000000: maud
+    SEK 1000000: msek
     """,
 )
 _BEFORE.pop("us")
@@ -234,6 +246,8 @@ _MEASURES = (
         qt 0.946352946: quart, quarts
         pt 0.473176473: pint, pints, 品脱
         cup 0.2365882365: cups
+        tsp 0.00492892159375: teaspoon, teaspoons, tsp
+        tbsp 0.01478676478125: tablespoon, tablespoons, tbsp
         fl-oz 0.0295735295625: fluid ounce, fluid ounces, fl oz, 液盎司
         """,
     )
@@ -241,10 +255,10 @@ _MEASURES = (
         MEASURE,
         "mass",
         """
-        kg 1: kg, kgs, kilogram, kilograms, kilo, kilos, 公斤, 千克, ㎏
+        kg 1: kg, kgs, kilogram, kilograms, kilogramme, kilogrammes, kilo, kilos, 公斤, 千克, ㎏
         g 0.001: g, gram, grams, gramme, grammes, 克
-        mg 0.000001: mg, milligram, milligrams, 毫克
-        ug 0.000000001: microgram, micrograms, μg, µg, mcg, 微克
+        mg 0.000001: mg, milligram, milligrams, milligramme, milligrammes, 毫克
+        ug 0.000000001: microgram, micrograms, microgramme, microgrammes, μg, µg, mcg, 微克
         t 1000: t, ton, tons, tonne, tonnes, metric ton, metric tons, metric tonnes, 吨, 公吨
         lb 0.45359237: lb, lbs, 磅
         oz 0.028349523125: oz, ounce, ounces, 盎司
@@ -396,7 +410,8 @@ CLASSIFIERS: dict[str, str] = {word: group for group, words in _CLASSIFIERS.item
 
 _WORD = re.compile(r"[ -]?([a-zµμ°][a-zµμ/]*(?:[²³]|\d(?!\d))?)(?![a-z0-9])")
 _NEXT_WORD = re.compile(r"[ -]([a-z]+)(?![\w])")
-_SYMBOLS = re.compile(r" ?(%|℃|℉|° ?[cf](?![a-z])|°|\$|€|£|¥|￥|₩|₹|₽|₿|¢|㎡|㎏|㎢|×|\")")
+_SYMBOLS = re.compile(r" ?(%|℃|℉|° ?[cf](?![a-z])|°|\$|€|£|¥|￥|₩|₹|₽|₿|₡|₪|¢|㎡|㎏|㎢|×|\")(?! ?\d)")
+_BRACKETED = re.compile(r" ?[(\[{<]([a-z%°/]{1,8}[²³]?)[)\]}>]")
 
 
 @lru_cache(maxsize=65536)
@@ -410,6 +425,10 @@ def unit_after(text: str, end: int) -> tuple[Unit, int] | None:
     if symbol is not None:
         unit = AFTER.get(symbol[1])
         return None if unit is None else (unit, symbol.end())
+    bracket = _BRACKETED.match(text, end)
+    if bracket is not None:
+        unit = AFTER.get(bracket[1])
+        return None if unit is None else (unit, bracket.end())
     word = _WORD.match(text, end)
     if word is not None:
         return _latin_unit(text, word)
@@ -458,13 +477,19 @@ def currency_before(text: str, start: int) -> tuple[Unit, int] | None:
     """The currency that ends right before `start` ("$", "HK$ ", "人民币") and where it begins."""
     end = start - 1 if text[start - 1 : start] == " " else start
     for length in range(min(_BEFORE_LONGEST, end), 0, -1):
-        name = text[end - length : end]
-        unit = CURRENCY_BEFORE.get(name)
-        if unit is not None and not (
-            name[0].isalpha()
-            and name[0].isascii()
-            and text[end - length - 1 : end - length].isalnum()
-            and end > length
-        ):
+        unit = CURRENCY_BEFORE.get(text[end - length : end])
+        if unit is not None and _stands_alone(text, end - length):
             return unit, end - length
     return None
+
+
+_OWNED = re.compile(r"\d ?$")
+
+
+def _stands_alone(text: str, at: int) -> bool:
+    """A code in letters is a word of its own, and does not belong to a number before it: 10 rmb 20 usd."""
+    if not (text[at].isalpha() and text[at].isascii()):
+        return True
+    if at and text[at - 1].isalnum():
+        return False
+    return _OWNED.search(text, max(0, at - 2), at) is None
