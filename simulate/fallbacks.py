@@ -27,10 +27,10 @@ WEIGHT_ORDER = ("fp32", "fp16", "int8", "int4")
 
 @attrs.frozen
 class Change:
-    """One thing to give up: its name and what it makes of a job."""
+    """One thing to give up: its name and the fields of a job that it changes."""
 
     name: str
-    apply: Callable[[Job], Job]
+    fields: dict[str, Any]
 
 
 def with_fallbacks(architecture: Architecture, device: Device, runtime: Runtime, made: Plan) -> Plan:
@@ -71,7 +71,7 @@ def _clearing(
             names = {change.name for change in chosen}
             job = made.job
             for change in chosen:
-                job = change.apply(job)
+                job = attrs.evolve(job, **change.fields)
             for lengths, tried in _lengths(job, attempt):
                 if not clears(tried):
                     continue
@@ -87,16 +87,12 @@ def _as_long(one: Job, other: Job) -> bool:
 
 
 def _format_changes(made: Plan) -> list[Change]:
-    changes = [
-        Change(f"{name} KV cache", lambda job, name=name: attrs.evolve(job, kv=name))
-        for name in _after(KV_ORDER, made.cost.kv.name)
-    ]
+    changes = [Change(f"{name} KV cache", {"kv": name}) for name in _after(KV_ORDER, made.cost.kv.name)]
     changes += [
-        Change(f"{name} weights", lambda job, name=name: attrs.evolve(job, weights=name))
-        for name in _after(WEIGHT_ORDER, made.cost.weights)
+        Change(f"{name} weights", {"weights": name}) for name in _after(WEIGHT_ORDER, made.cost.weights)
     ]
     if not made.job.mapped_weights and not made.fits:
-        changes.append(Change("mapped weights", lambda job: attrs.evolve(job, mapped_weights=True)))
+        changes.append(Change("mapped weights", {"mapped_weights": True}))
     return changes
 
 
@@ -129,12 +125,16 @@ def _longest(job: Job, field: str, shortest: int, attempt: Callable[[Job], Plan]
     shortest.
     """
     low, high = shortest, getattr(job, field)
-    if low >= high or not clears(attempt(attrs.evolve(job, **{field: low}))):
+
+    def keeps(length: int) -> bool:
+        fields: dict[str, Any] = {field: length}
+        return clears(attempt(attrs.evolve(job, **fields)))
+
+    if low >= high or not keeps(low):
         return None
     while low < high:
         middle = (low + high + 1) // 2
-        fits = clears(attempt(attrs.evolve(job, **{field: middle})))
-        low, high = (middle, high) if fits else (low, middle - 1)
+        low, high = (middle, high) if keeps(middle) else (low, middle - 1)
     return low
 
 

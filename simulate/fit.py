@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import attrs
 import numpy as np
@@ -73,6 +74,7 @@ class Fitted:
     prefill_scales: dict[Path_, float]
     decode_multiple: float
     prefill_multiple: float
+    unseen: dict[tuple[str, Path_], float]
     ops_per_Bps: dict[Path_, float]
 
     def seconds(self, row: Row) -> float:
@@ -83,11 +85,24 @@ class Fitted:
 
     def interval(self, row: Row) -> tuple[float, float]:
         """Ends of the 90 % interval of `seconds`."""
-        decode = row.metric == "tg"
-        scales = self.decode_scales if decode else self.prefill_scales
-        half = _deepest(scales, path_of(row)) * (self.decode_multiple if decode else self.prefill_multiple)
-        middle = self.seconds(row)
+        half, middle = self.half_width(row.metric, path_of(row)), self.seconds(row)
         return middle * math.exp(-half), middle * math.exp(half)
+
+    def half_width(self, metric: str, path: Path_) -> float:
+        """Half the interval in logarithms; for an engine or vendor not seen, the error on ones that were left
+        out.
+        """
+        scales = self.decode_scales if metric == "tg" else self.prefill_scales
+        multiple = self.decode_multiple if metric == "tg" else self.prefill_multiple
+        known = next(path[:depth] for depth in range(len(path), -1, -1) if path[:depth] in scales)
+        return scales[known] * multiple if known == path else self.unseen_half_width(metric, known)
+
+    def unseen_half_width(self, metric: str, path: Path_) -> float:
+        """The same for anything not seen below `path`."""
+        known = next(
+            path[:depth] for depth in range(len(path), -1, -1) if (metric, path[:depth]) in self.unseen
+        )
+        return self.unseen[metric, known]
 
 
 def path_of(row: Row) -> Path_:
@@ -114,6 +129,7 @@ def fit(rows: Sequence[Row]) -> Fitted:
         prefill_scales=prefill_scales,
         decode_multiple=decode_multiple,
         prefill_multiple=prefill_multiple,
+        unseen=unseen_errors("tg", decode) | unseen_errors("pp", prefill),
         ops_per_Bps=ratios,
     )
 
@@ -216,6 +232,23 @@ def left_out_errors(
     return errors
 
 
+def unseen_errors(metric: str, table: Table) -> dict[tuple[str, Path_], float]:
+    """Half-width for a child that the fit never saw, by its parent: engines of a kind, vendors of an engine.
+
+    A parent with one child only tells nothing about others: its own parent's figure holds.
+    """
+    found: dict[tuple[str, Path_], float] = {}
+    for depth in (1, 2):
+        errors = left_out_errors(metric, table, key=partial(_name_at, depth + 1))
+        if depth == 1:
+            found[metric, ()] = chip_quantile([(row.chip, abs(error)) for row, error in errors])
+        for parent in {path_of(row)[:depth] for row, _ in errors}:
+            below = [(row, error) for row, error in errors if path_of(row)[:depth] == parent]
+            if len({path_of(row)[: depth + 1] for row, _ in below}) > 1:
+                found[metric, parent] = chip_quantile([(row.chip, abs(error)) for row, error in below])
+    return found
+
+
 def spreads(errors: list[tuple[Row, float]]) -> tuple[dict[Path_, float], float]:
     """Mean absolute error per path, drawn to the level above, and the multiple that covers 90 % of the firm
     rows.
@@ -250,6 +283,10 @@ def chip_quantile(scored: list[tuple[str, float]]) -> float:
     return max(value for _, value in scored)
 
 
+def _name_at(depth: int, row: Row) -> str:
+    return "/".join(path_of(row)[:depth])
+
+
 def _priors(metric: str) -> tuple[Array, tuple[tuple[float, ...], ...]]:
     if metric == "tg":
         return np.array(DECODE_ROOT), DECODE_SPREADS
@@ -272,7 +309,8 @@ def _step(metric: str, table: Table, theta: Array, prior: Array, spread: Array, 
     weights = table.weights / np.sqrt(1 + (error / ERROR_SCALE) ** 2) / ERROR_SCALE**2
     normal = jacobian.T @ (weights[:, None] * jacobian) + np.diag(1 / spread**2)
     gradient = jacobian.T @ (weights * error) + (theta - prior) / spread**2
-    return np.linalg.solve(normal + damping * np.diag(np.diag(normal)), -gradient)
+    damped = normal + damping * np.diag(np.diag(normal))
+    return np.asarray(np.linalg.solve(damped, -gradient), dtype=np.float64)
 
 
 def _deepest(values: dict[Path_, float], path: Path_) -> float:

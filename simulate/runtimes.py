@@ -20,14 +20,7 @@ import attrs
 import numpy as np
 
 from seatrial.errors import UserError
-from seatrial.simulate.fit import (
-    Fitted,
-    Path_,
-    chip_quantile,
-    left_out_errors,
-    path_of,
-    table_of,
-)
+from seatrial.simulate.fit import Fitted, Path_, path_of
 from seatrial.simulate.measured import KV_BYTES, Row, model_shape
 
 # Reading benchmarks reach about this share of nominal bandwidth (device profiles that carry both figures:
@@ -144,8 +137,6 @@ def _engine_table(
     path: Path_, own: list[Row], fitted: Fitted, depth: DepthRatios, peak: PeakMemory | None, date: str
 ) -> dict[str, Any]:
     processor, engine, vendor = path[0], path[1], path[-1]
-    decode_half = _half(fitted.decode_scales, path, fitted.decode_multiple)
-    prefill_half = _half(fitted.prefill_scales, path, fitted.prefill_multiple)
     chips = len({row.chip for row in own})
     few = chips < 3 or not any(row.firm for row in own)
     note = (
@@ -163,7 +154,7 @@ def _engine_table(
         engine=engine,
         decode=_level(fitted.decode.levels, path),
         prefill=_level(fitted.prefill.levels, path),
-        halves=(decode_half, prefill_half),
+        halves=(fitted.half_width("tg", path), fitted.half_width("pp", path)),
         ops_per_Bps=_ratio(fitted, processor, vendor),
         depth=depth,
         peak=peak,
@@ -176,12 +167,6 @@ def _class_table(
 ) -> dict[str, Any]:
     """An engine nobody measured: the processor kind's middle, the error on engines left out."""
     own = [row for row in rows if row.processor == processor]
-    halves = []
-    for metric in ("tg", "pp"):
-        table = table_of([row for row in rows if row.metric == metric], fitted.ops_per_Bps)
-        errors = left_out_errors(metric, table, key=lambda row: row.engine)
-        scored = [(row.chip, abs(error)) for row, error in errors if row.processor == processor]
-        halves.append(chip_quantile(scored))
     note = "a class of engines, not one: no engine like it was measured here"
     return _table(
         name=f"Any engine on a {PROCESSOR_NAMES[processor]}",
@@ -190,7 +175,7 @@ def _class_table(
         engine="generic",
         decode=_level(fitted.decode.levels, (processor,)),
         prefill=_level(fitted.prefill.levels, (processor,)),
-        halves=(halves[0], halves[1]),
+        halves=(fitted.unseen_half_width("tg", (processor,)), fitted.unseen_half_width("pp", (processor,))),
         ops_per_Bps=_ratio(fitted, processor, ""),
         depth=depth,
         peak=None,
@@ -275,10 +260,6 @@ def _fit_entry(own: list[Row], fitted: Fitted, date: str, note: str) -> dict[str
     if note:
         entry["note"] = note
     return entry
-
-
-def _half(scales: Mapping[Path_, float], path: Path_, multiple: float) -> float:
-    return _level(scales, path) * multiple
 
 
 def _level(levels: Mapping[Path_, Any], path: Path_) -> Any:

@@ -82,7 +82,7 @@ def test_a_sparse_plan_says_that_paging_has_no_such_bound() -> None:
     ("factor", "kv_bytes", "milliseconds"),
     [(1.0, 0.0, 30.0), (1 / 0.65, 0.0, 46.2), (1 / 0.65, 0.688e9, 67.3), (1 / 0.65, 1.376e9, 88.5)],
 )
-def test_decode_traffic_counts_kv_and_effective_bandwidth(
+def test_decode_counts_kv_and_effective_bandwidth(
     factor: float, kv_bytes: float, milliseconds: float
 ) -> None:
     cost = bare_cost(1.5e9, 1.5e9, kv_bytes)
@@ -124,7 +124,7 @@ def test_a_measured_bandwidth_takes_the_place_of_the_nominal_one() -> None:
 
 
 def test_prefill_by_the_stated_effective_compute() -> None:
-    """4,200 tokens through 3e9 parameters are 2.52e13 FLOPs: 3.15 s at 8 TOPS, not 1.26 s at the nominal 20."""
+    """4,200 tokens through 3e9 parameters are 2.52e13 FLOPs: 3.15 s at 8 TOPS, not 1.26 s at 20."""
     cost = bare_cost(1.5e9, 1.5e9, 0.0, flops=2 * 3e9)
     assert cost.prefill_flops(4200) == 2.52e13
     assert prefill_seconds(cost, LAPTOP, REFERENCE, 4200) == pytest.approx(3.15, rel=1e-6)

@@ -17,7 +17,7 @@ from seatrial.errors import EXIT_BAD_INPUT, EXIT_DONE, EXIT_INTERRUPTED, UserErr
 
 def build_app() -> typer.Typer:
     """All commands in one app: the only place where they meet."""
-    from seatrial.cli import check, devices, doctor, export, plan, quantize, run
+    from seatrial.cli import check, devices, doctor, export, ops, plan, quantize, run
 
     app = typer.Typer(
         add_completion=False,
@@ -28,6 +28,7 @@ def build_app() -> typer.Typer:
     app.callback()(_version_option)
     app.add_typer(devices.app, name="devices")
     app.command("plan")(plan.plan)
+    app.command("ops")(ops.ops)
     app.command("export")(export.export)
     app.command("quantize")(quantize.quantize)
     app.command("run")(run.run)
