@@ -199,6 +199,6 @@ def _stored_in_bundle(folder: Path) -> Stored | None:
         return None
     data = [path for path in folder.glob("model.onnx*") if path.is_file()]
     info = read_json(folder / "seatrial.json") if (folder / "seatrial.json").is_file() else {}
-    quantized = info.get("quantized")
-    weights = quantized.get("weights", "fp32") if isinstance(quantized, dict) else "fp32"
-    return Stored(format=str(weights), total_bytes=sum(path.stat().st_size for path in data))
+    return Stored(
+        format=str(info.get("weights") or "fp32"), total_bytes=sum(path.stat().st_size for path in data)
+    )

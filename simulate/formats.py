@@ -1,7 +1,7 @@
 """How many bytes a weight or a cached key takes, with its scales and zero points.
 
 A format is a payload per scalar plus what a block of scalars shares. The names say whose format it is: int4
-and int8 are this project's bundles (MatMulNBits, blocks of 32, fp32 scales, packed zero points), q4_0 and the
+and int8 are this project's bundles (MatMulNBits, blocks of 32, fp32 scales, no zero points), q4_0 and the
 like are GGUF's. Where a real file exists its bytes count, not these.
 """
 
@@ -53,8 +53,8 @@ class KvFormat:
 
 FP32 = BlockFormat("fp32", 32)
 FP16 = BlockFormat("fp16", 16)
-INT8 = BlockFormat("int8", 8, 32, 32 + 8)
-INT4 = BlockFormat("int4", 4, 32, 32 + 4)
+INT8 = BlockFormat("int8", 8, 32, 32)
+INT4 = BlockFormat("int4", 4, 32, 32)
 Q8_0 = BlockFormat("q8_0", 8, 32, 16)
 Q6_K = BlockFormat("q6_k", 6, 256, 210 * 8 - 6 * 256)
 Q5_K = BlockFormat("q5_k", 5, 256, 176 * 8 - 5 * 256)

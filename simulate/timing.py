@@ -12,7 +12,7 @@ from seatrial.devices.device import Device
 from seatrial.devices.runtime import Runtime
 from seatrial.simulate.clock import BandwidthCurve, Work
 from seatrial.simulate.cost import ModelCost
-from seatrial.simulate.predict import effective_ops
+from seatrial.simulate.predict import decode_terms, effective_ops
 
 CHUNK_TOKENS = 512
 
@@ -42,8 +42,9 @@ class Timing:
         decode = self.runtime.decode
         moved = decode.weight_factor * self.cost.weight_bytes_per_token
         moved += decode.kv_factor * self.cost.kv_read_bytes(context)
-        compute_s = self.cost.decode_flops(context) / effective_ops(self.device, self.runtime)
-        return Work(moved, compute_s, decode.step_s, self.paged_bytes)
+        # Compute and overhead are added to the bytes' time, as `predict` does.
+        terms = decode_terms(self.cost, self.device, self.runtime, context)
+        return Work(moved, 0.0, terms["compute"] + terms["overhead"], self.paged_bytes)
 
     def seconds(self, work: Work, start_s: float) -> float:
         return work.seconds(self.curve, self.device.storage_read_Bps, start_s)
