@@ -111,6 +111,8 @@ def _person(text: str, span: tuple[int, int], lexicon: ChineseLexicon) -> NameMe
     if tail and len(name) - len(tail.group()) >= 2 and not _foreign(name):
         end -= len(tail.group())
         name = text[start:end]
+    if len(name) == 3 and name[2] in lexicon.title_continues.get(name[1], ()):  # 请张总结一下
+        return None
     title = lexicon.title_at_end(name)
     if title:
         return _with_title(text, (start, end), title, lexicon)
@@ -156,7 +158,7 @@ def _titled(text: str, words: list[Word], lexicon: ChineseLexicon) -> Iterator[N
     for at, word in enumerate(words):
         start = word.span[0]
         surname = lexicon.surname_of(text[start : start + 2])
-        if surname and (len(surname) == 2 or _may_be_surname(word)):
+        if surname and (len(surname) == 2 or _may_be_surname(word, lexicon)):
             title = lexicon.title_at(text, start + len(surname))
             end = start + len(surname) + len(title or "")
             whole = title and end in ends and not _continues(text, end - len(title), title, lexicon)
@@ -165,8 +167,9 @@ def _titled(text: str, words: list[Word], lexicon: ChineseLexicon) -> Iterator[N
         yield from _nickname(text, words, at, lexicon)
 
 
-def _may_be_surname(word: Word) -> bool:
-    return len(word.text) > 1 or word.tag not in _FUNCTION_TAGS
+def _may_be_surname(word: Word, lexicon: ChineseLexicon) -> bool:
+    everyday = word.text in lexicon.word_surnames and word.tag in _FUNCTION_TAGS
+    return not everyday
 
 
 def _nickname(text: str, words: list[Word], at: int, lexicon: ChineseLexicon) -> Iterator[NameMention]:

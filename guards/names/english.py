@@ -9,6 +9,7 @@ Not known here: whether the name is right, and who the people are.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
@@ -17,8 +18,12 @@ from seatrial.guards.names.lexicon import EnglishLexicon, english
 from seatrial.guards.names.model import Kind, NameMention
 
 _SENTENCE_END = re.compile(r"(?:^|[.!?:;…。！？：\n•|])[\s\"'“”‘’()\[\]*_#>\-–—]*$")
+_LONGEST_GAP = 40  # characters between two words, beyond which the second opens a sentence
 _JOINT = re.compile(r"(?: |\. ?| & |-)")
-_PLAIN_ENDING = re.compile(r"(?:tions?|ments?|ness|ities|ity|ings?|ly|ers|ors|ism|ists?|ances?|ences?)$")
+_SHORT_TITLES = frozenset(("mr", "mrs", "ms", "dr", "prof"))
+_PLAIN_ENDING = re.compile(
+    r"(?:tions?|ments?|ness|ities|ity|sions?|ings?|ly|ers|ors|ism|ists?|ances?|ences?)$"
+)
 _THIRD_PERSON = re.compile(r"[a-z]{2,}(?:ed|[^s]s)$")
 _HEADING = re.compile(r"^[ \t]*(?:#+.*|\*\*[^*\n]{1,60}\*\*:?|[^\n:：]{1,60}[:：])[ \t]*$", re.MULTILINE)
 
@@ -52,13 +57,15 @@ def tokens(text: str) -> list[Token]:
 
 
 def _opens(gap: str, before: Token) -> bool:
-    if (
-        gap.startswith(".")
-        and "\n" not in gap
-        and (before.folded in english().titles or _is_initial(before.text))
-    ):
+    if len(gap) > _LONGEST_GAP:
+        return True
+    if gap.startswith(".") and "\n" not in gap and _abbreviates(before):
         return False
     return _SENTENCE_END.search(gap) is not None
+
+
+def _abbreviates(word: Token) -> bool:
+    return word.folded in english().titles | english().abbreviations or _is_initial(word.text)
 
 
 def _is_initial(text: str) -> bool:
@@ -109,9 +116,12 @@ def _joined(text: str, left: Token, right: Token) -> bool:
     gap = text[left.end : right.start]
     if not _JOINT.fullmatch(gap):
         return False
-    if right.opens or left.text.lower().endswith(tuple(f"{a}s" for a in APOSTROPHES)):
+    owner = left.text.lower().endswith(tuple(f"{a}s" for a in APOSTROPHES))
+    if right.opens or (
+        owner and right.folded not in english().organisation_endings | english().place_endings
+    ):
         return False
-    return "." not in gap or left.folded in english().titles or _is_initial(left.text)
+    return "." not in gap or _abbreviates(left)
 
 
 def _mention(
@@ -131,7 +141,9 @@ def _mention(
     if first > title_start:
         title = text[words[title_start].start : words[first - 1].end]
     name = words[first:last]
-    certain = _certain(words, first, last, title, elsewhere, lexicon)
+    if len(name) > 2 and all(token.text.isupper() for token in name):
+        return None  # a line in capitals throughout
+    certain = _certain(text, words, first, last, title, elsewhere, lexicon)
     if certain is None:
         return None
     start, end = words[title_start].start, _without_possessive(name[-1])
@@ -157,12 +169,20 @@ def _without_possessive(token: Token) -> int:
 
 
 def _everyday(token: Token, lexicon: EnglishLexicon) -> bool:
+    if "&" in token.text:
+        return False
     head = re.split(rf"[{APOSTROPHES}]", token.text)[0].lower()
     return not {head, token.folded}.isdisjoint(lexicon.everyday | lexicon.small)
 
 
 def _certain(
-    words: list[Token], first: int, last: int, title: str | None, elsewhere: set[str], lexicon: EnglishLexicon
+    text: str,
+    words: list[Token],
+    first: int,
+    last: int,
+    title: str | None,
+    elsewhere: set[str],
+    lexicon: EnglishLexicon,
 ) -> bool | None:
     """True or False for a sure or an unsure name, None for none."""
     head = words[first]
@@ -173,11 +193,25 @@ def _certain(
     if re.search(r"[a-z][A-Z]", head.text):
         return True
     following = words[last] if last < len(words) else None
+    if following is not None and _listed_with_name(text, words, last):
+        return True
     if following is None or _PLAIN_ENDING.search(head.folded) or head.folded in lexicon.calendar:
         return None
-    if following.folded in lexicon.reporting or following.folded in lexicon.third_person:
+    if (
+        following.text == "to"
+        or following.folded in lexicon.reporting
+        or following.folded in lexicon.third_person
+    ):
         return False
     return False if _THIRD_PERSON.match(following.text) else None
+
+
+def _listed_with_name(text: str, words: list[Token], last: int) -> bool:
+    """Ann and Emily; Ann, Bob and Carl."""
+    at = last + 1 if words[last].text in ("and", "or") else last
+    if at >= len(words) or not words[at].capital or _everyday(words[at], english()):
+        return False
+    return at > last or text[words[last - 1].end : words[at].start] in (", ", " & ")
 
 
 def _kind(name: list[Token], title: str | None, following: Token | None, lexicon: EnglishLexicon) -> Kind:
@@ -197,7 +231,12 @@ def _kind(name: list[Token], title: str | None, following: Token | None, lexicon
 
 def _doubt_headings(mentions: list[NameMention], headings: list[tuple[int, int]]) -> list[NameMention]:
     """In a heading every word may have a capital."""
-    inside = lambda m: any(a <= m.span[0] and m.span[1] <= b for a, b in headings)
+    starts = [start for start, _ in headings]
+
+    def inside(mention: NameMention) -> bool:
+        at = bisect_right(starts, mention.span[0]) - 1
+        return at >= 0 and mention.span[1] <= headings[at][1]
+
     return [replace(m, certain=False) if inside(m) else m for m in mentions]
 
 
@@ -217,7 +256,7 @@ def _lower_case(
     more: list[NameMention] = []
     at = reach = 0
     while at < len(words):
-        hit = _known_at(words, at, by_first)
+        hit = _known_at(words, at, by_first) or _behind_short_title(text, words, at)
         if hit is None:
             at += 1
             continue
@@ -225,9 +264,22 @@ def _lower_case(
         while reach < len(taken) and taken[reach][1] <= start:
             reach += 1
         if reach == len(taken) or taken[reach][0] >= end:
-            more.append(NameMention(text[start:end], (start, end), "latin", "person", given=text[start:end]))
+            titled = words[at].folded in _SHORT_TITLES and len(hit) > 1
+            given = text[words[at + 1].start if titled else start : end]
+            title = words[at].text if titled else None
+            more.append(NameMention(text[start:end], (start, end), "latin", "person", None, given, title))
         at += len(hit)
     return more
+
+
+def _behind_short_title(text: str, words: list[Token], at: int) -> tuple[str, ...] | None:
+    """mr smith: the one sign of a name in lower-case text."""
+    if words[at].folded not in _SHORT_TITLES or at + 1 == len(words) or words[at].capital:
+        return None
+    following = words[at + 1]
+    plain = following.capital or _everyday(following, english())
+    gap = text[words[at].end : following.start]
+    return None if plain or gap not in (" ", ". ") else (words[at].folded, following.folded)
 
 
 def _known_at(

@@ -17,6 +17,7 @@ class ChineseLexicon:
     titles: frozenset[str]
     title_families: tuple[frozenset[str], ...]
     title_continues: dict[str, frozenset[str]]
+    word_surnames: frozenset[str]
     nicknames: frozenset[str]
     look_alikes: frozenset[str]
     empty_characters: frozenset[str]
@@ -43,6 +44,7 @@ class ChineseLexicon:
 @dataclass(frozen=True)
 class EnglishLexicon:
     titles: frozenset[str]
+    abbreviations: frozenset[str]
     particles: frozenset[str]
     organisation_endings: frozenset[str]
     place_endings: frozenset[str]
@@ -72,6 +74,7 @@ def chinese() -> ChineseLexicon:
         titles=frozenset(table["titles"].split()),
         title_families=tuple(frozenset(family.split()) for family in table["title_families"].split(",")),
         title_continues={title: frozenset(following) for title, _, following in continues},
+        word_surnames=frozenset(table["word_surnames"]),
         nicknames=frozenset(table["nicknames"].split()),
         look_alikes=frozenset(table["look_alikes"].split()),
         empty_characters=frozenset(table["empty_characters"]),
