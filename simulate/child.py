@@ -30,6 +30,16 @@ if TYPE_CHECKING:
 
 MEMORY, BAD_INPUT, ERROR = "memory", "bad-input", "error"
 
+_MEMORY_WORDS = (
+    "bad_alloc",
+    "bad allocation",
+    "failed to allocate",
+    "cannot allocate memory",
+    "memory allocation",
+    "memoryerror",
+    "failed to map segment",
+)
+
 
 class Child:
     """The state between orders: the session, and what guards and end tokens are."""
@@ -203,13 +213,14 @@ def _die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
+def says_memory(told: str) -> bool:
+    """Whether words of Python, numpy, OpenBLAS, the loader or onnxruntime say that memory was refused."""
+    low = told.lower()
+    return any(word in low for word in _MEMORY_WORDS)
+
+
 def _is_memory(error: BaseException) -> bool:
-    """Whether an error of numpy or onnxruntime says that memory was refused."""
-    told = str(error).lower()
-    return isinstance(error, MemoryError) or any(
-        word in told
-        for word in ("bad_alloc", "bad allocation", "failed to allocate", "cannot allocate memory")
-    )
+    return isinstance(error, MemoryError) or says_memory(str(error))
 
 
 def serve(orders: IO[str], out: IO[str]) -> int:

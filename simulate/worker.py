@@ -22,10 +22,12 @@ from typing import Any, Self
 
 from seatrial.errors import UserError
 from seatrial.simulate.ceiling import Ceiling, describe_death
-from seatrial.simulate.child import BAD_INPUT, MEMORY
+from seatrial.simulate.child import BAD_INPUT, MEMORY, says_memory
 from seatrial.simulate.memory_watch import MemoryUse, MemoryWatch, read_exact
 
 PATIENCE_S = 300.0
+# Nothing is said while the interpreter starts and the weights are read: more patience than between tokens.
+OPENING_FACTOR = 10
 
 Event = dict[str, Any]
 
@@ -140,17 +142,18 @@ class Worker:
             raise self._death() from None
 
     def _expect(self, name: str) -> Event:
-        event = self._next()
+        event = self._next(self.patience_s * OPENING_FACTOR)
         if event["event"] != name:
             raise ChildDied("error", f"the child said {event['event']} where {name} was expected")
         return event
 
-    def _next(self) -> Event:
+    def _next(self, patience_s: float | None = None) -> Event:
+        patience_s = patience_s or self.patience_s
         try:
-            event = self._events.get(timeout=self.patience_s)
+            event = self._events.get(timeout=patience_s)
         except queue.Empty:
             self._process.kill()
-            raise ChildDied("hang", f"no sign of life for {self.patience_s:g} s, stopped") from None
+            raise ChildDied("hang", f"no sign of life for {patience_s:g} s, stopped") from None
         if event is None:
             raise self._death()
         if event["event"] == "failed":
@@ -168,9 +171,7 @@ class Worker:
         code = self._process.wait(timeout=self.patience_s)
         told = self.last_words()
         memory = (
-            self.watch.over
-            or self.ceiling.kills() > self._kills_before
-            or (code != 0 and ("bad_alloc" in told or "MemoryError" in told))
+            self.watch.over or self.ceiling.kills() > self._kills_before or (code != 0 and says_memory(told))
         )
         detail = describe_death(code, killed_for_memory=memory)
         if memory:

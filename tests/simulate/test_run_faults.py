@@ -131,7 +131,7 @@ def test_a_crash_is_a_result_with_its_name(job: RunJob, number: signal.Signals) 
 
 
 def test_a_hung_child_is_ended_by_the_watchdog(job: RunJob) -> None:
-    result = run(replace(slow(job), patience_s=1.0), Meddler(send(signal.SIGSTOP), times=1))
+    result = run(replace(slow(job), patience_s=3.0), Meddler(send(signal.SIGSTOP), times=1))
     assert (result.status, result.exit_code) == ("partial", 3)
     assert result.died is not None
     assert (result.died["kind"], result.died["at_token"]) == ("hang", result.decode.tokens)
