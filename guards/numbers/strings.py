@@ -12,7 +12,7 @@ from collections.abc import Iterator
 _PATTERNS = [
     re.compile(r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])"),
     re.compile(r"(?<![a-z0-9])(?:v|version |ver\.? ?|release |版本号? ?)(\d+(?:\.\d+)*)(?![a-z0-9])"),
-    re.compile(r"(?<![a-z0-9.,])\d+\.\d+(?:\.\d+)+(?![a-z0-9_])"),
+    re.compile(r"(?<![a-z0-9.,])(?!\d{1,2}\.\d{1,2}\.(?:19|20)\d\d(?!\d)|(?:19|20)\d\d\.\d{1,2}\.\d{1,2}(?!\d))\d+\.\d+(?:\.\d+)+(?![a-z0-9_])"),
     # Phone numbers by shape: +country, grouped by hyphens, Chinese mobile and service numbers.
     re.compile(r"(?<![a-z0-9.])(?:\(\+\d{1,3}\)|\+\d)[\d ()./-]{6,20}\d(?!\d)"),
     re.compile(r"(?<![a-z0-9.,])(?:1[ -]?)?\(\d{2,4}\) ?\d{3,5}[ -]?\d{3,5}(?!\d)"),
@@ -23,16 +23,16 @@ _PATTERNS = [
     re.compile(r"(?<![a-z0-9.])(?:\(\d{3}\) ?|\d{3}[-.])\d{3}[-.]\d{4}(?!\d)"),
     re.compile(r"(?<![a-z0-9.-])\d{3}-\d{4}(?![\d-])"),
     # Codes: letters and digits in one word, with or without a hyphen.
-    re.compile(r"(?<![a-z0-9_])(?=[a-z0-9-]*\d)(?![qh][1-4]\b)(?!(?:us|usd|eur|gbp|rmb|cny|hkd|jpy|aud|cad|sgd|chf|krw|inr|twd|rs|rm)\d)(?:[a-z]{1,6}-?\d[a-z0-9]*(?:-[a-z0-9]+)*)(?![a-z0-9_])"),
+    re.compile(r"(?<![a-z0-9_])(?=[a-z0-9-]*\d)(?![qh][1-4]\b)(?!(?:jan|feb|mar|apr|may|jun|jul|aug|sept?|oct|nov|dec)-?\d)(?!(?:us|usd|eur|gbp|rmb|cny|hkd|jpy|aud|cad|sgd|chf|krw|inr|twd|rs|rm)\d)(?:[a-z]{1,6}-?\d[a-z0-9]*(?:-[a-z0-9]+)*)(?![a-z0-9_])"),
     re.compile(r"(?<![a-z0-9.,-])(?!\d+e\d{1,3}(?![a-z0-9_]))(?!\d+[kcm]?m[23](?![a-z0-9_]))\d+(?:[a-z]+\d+)+[a-z]*(?![a-z0-9_])"),
-    re.compile(r"(?<![a-z0-9.,])\d+-\d+-\d+(?:-\d+)*(?![a-z0-9_])"),
+    re.compile(r"(?<![a-z0-9.,])(?!(?:19|20)\d\d-\d{1,2}-\d{1,2}(?![\d-])|\d{1,2}-\d{1,2}-(?:19|20)\d\d(?!\d))\d+-\d+-\d+(?:-\d+)*(?![a-z0-9_])"),
 ]
 _ADDRESS = re.compile(r"(?P<n>https?://\S+|www\.\S+|[a-z0-9_.+-]{1,64}@[a-z0-9-]+(?:\.[a-z0-9-]+)+)")
 _NUMBER = r"(?P<n>[+(]{0,2}\d[\d ()/.-]{1,22}\d(?: ?(?:x|ext\.?) ?\d{1,6})?|\d{2,}|[零一二三四五六七八九幺]{3,})(?!\d|\.\d|%|,\d)"
 _CUE = re.compile(
     r"(?:\b(?:phone|telephone|tel|mobile|fax|extension|ext|hotline|room|flight|suite|passcode|zip|serial|badge|locker"
     r"|(?:order|invoice|ticket|account|card|case|gate|platform|channel|call|cell|pin)(?= (?:number|no\b|code|#|id\b)))"
-    r"(?: (?:number|no|code|id|is|at|on))*\.?[ :#]{0,3}(?<![a-z](?=\d))"
+    r"(?: (?:number|no|code|id|is))*\.?[ :#]{0,3}(?<![a-z](?=\d))"
     r"|#"
     r"|(?:电话|手机号|手机|分机|热线|传真|房间|会议室|订单|工单|编号|航班|车牌|密码|验证码|邮编|账号|卡号|尾号|门牌|序列号|型号"
     r"|单号|学号|工号)(?:号码|号)?(?:是|为|:|：| |是:)?)"
