@@ -1,13 +1,13 @@
 """Breakdown guard on planted breakdowns of the embedded model: AUROC of each rule, and one setting.
 
-    python bench/breakdown.py DATA --out DIR [--documents 24] [--workers 1]
+    python bench/breakdown.py DATA --out DIR [--documents 14] [--summaries 56] [--workers 1]
 
 DATA holds `vcsum_*.jsonl` and `qmsum_*.jsonl`. For each of so many documents of each language the int4
 bundle writes (English) or follows a person's summary (Chinese, which this model does not speak) up to a token
 where a fault of `simulate.plant` begins. Not broken are the summaries of people, read token by token, and the
 model's own texts that it ended itself. Two bundles with broken weights are made beside the traces. The sweep
-goes on where it was stopped. Rules are compared at 5 % false stops; the recommended setting is judged by folds
-of documents.
+goes on where it was stopped. Rules are compared at 5 % false stops; the recommended setting is judged by
+folds of documents.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from seatrial.simulate.trace_files import read_traces
 from seatrial.simulate.trace_job import TraceJob
 
 SEVERITY = {"noised-weights": 0.5, "flipped-bits": 0.02}
-BEGINS = (16, 32, 48, 64)
-MAX_TOKENS, PROMPT_TOKENS = 160, 700
+BEGINS = (12, 24, 36, 48)
+MAX_TOKENS, PROMPT_TOKENS = 128, 500
 
 
 def documents(folder: Path, wanted: int) -> list[tuple[str, str, str]]:
@@ -42,7 +42,7 @@ def documents(folder: Path, wanted: int) -> list[tuple[str, str, str]]:
 
 def _spread(found: list[tuple[str, str, str]], wanted: int) -> list[tuple[str, str, str]]:
     places = np.linspace(0, len(found) - 1, min(wanted, len(found))).round().astype(int)
-    return [found[i] for i in places]
+    return [found[i] for i in dict.fromkeys(places.tolist())]
 
 
 def _chinese(folder: Path) -> Iterator[tuple[str, str, str]]:
@@ -70,8 +70,10 @@ def _rows(folder: Path, pattern: str) -> Iterator[dict]:
             yield from (json.loads(line) for line in lines if line.strip())
 
 
-def jobs(found: list[tuple[str, str, str]], models: dict[str, Path]) -> Iterator[TraceJob]:
-    """For each document: free, reference, and every fault."""
+def jobs(
+    found: list[tuple[str, str, str]], models: dict[str, Path], spoiled: frozenset[str]
+) -> Iterator[TraceJob]:
+    """A person's summary for each document; for those in `spoiled` the model's own text and every fault."""
     for number, (name, transcript, summary) in enumerate(found):
         plain = TraceJob(
             document=name,
@@ -81,9 +83,11 @@ def jobs(found: list[tuple[str, str, str]], models: dict[str, Path]) -> Iterator
             max_tokens=MAX_TOKENS,
             prompt_tokens=PROMPT_TOKENS,
         )
-        followed = summary if name.startswith("zh") else None
-        yield plain
         yield replace(plain, reference=summary)
+        if name not in spoiled:
+            continue
+        yield plain
+        followed = summary if name.startswith("zh") else None
         for kind in KINDS:
             at = 0 if kind in IN_WEIGHTS else BEGINS[number % len(BEGINS)]
             yield replace(
@@ -107,7 +111,7 @@ def models(out: Path) -> dict[str, Path]:
     return found
 
 
-# ---- what is shown -------------------------------------------------------------------------------------------------
+# ---- what is shown --------------------------------------------------------------------------------
 
 
 def show(result: TuneResult, runs: list[TracedRun]) -> None:
@@ -120,8 +124,7 @@ def show(result: TuneResult, runs: list[TracedRun]) -> None:
         rates = f"{row.threshold:9.3f}{row.caught:8.1%}{row.false_stops:7.1%}"
         print(f"{row.rule:38}{area.value:7.3f}  {span:15}{each}{rates}")
     plain = result.plain
-    if plain is not None:
-        print(f"\nten in a row alone: caught {told(plain.caught)}, false {told(plain.false_stops)}")
+    print(f"\nten in a row alone: caught {told(plain.caught)}, false {told(plain.false_stops)}")
     best = result.recommended
     print(f"\nrecommended: {'yes' if best.meets else 'CANNOT'}: {best.why}")
     if best.setting is not None and best.fitted is not None:
@@ -148,13 +151,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("data", type=Path)
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--documents", type=int, default=24, help="of each language")
+    parser.add_argument("--documents", type=int, default=14, help="of each language with every fault")
+    parser.add_argument("--summaries", type=int, default=56, help="of each language, by people")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--draws", type=int, default=1000)
     options = parser.parse_args()
-    found = documents(options.data, options.documents)
-    # By model, so that each is opened once.
-    wanted = sorted(jobs(found, models(options.out)), key=lambda job: str(job.model))
+    found = documents(options.data, options.summaries)
+    by_language = [[d for d in found if d[0].startswith(code)] for code in ("zh", "en")]
+    spoiled = frozenset(d[0] for group in by_language for d in _spread(group, options.documents))
+    every = jobs(found, models(options.out), spoiled)
+    wanted = sorted(every, key=lambda job: str(job.model))  # by model, so that each is opened once
     runner = one_after_another if options.workers == 1 else process_pool(options.workers)
     done = lambda n, of: print(f"\r{n} of {of} traces", end="", file=sys.stderr, flush=True)
     swept = run_sweep(wanted, trace_work, options.out, runner, on_done=done)

@@ -1,6 +1,6 @@
 """The extractive fallback beside lead, random and the summarizers of sumy, on meetings with human summaries.
 
-    python bench/extract.py DATA [--json OUT] [--draws 2000]
+    python bench/extract.py DATA [--json OUT] [--draws 2000] [--slow]
 
 DATA holds `vcsum_*.jsonl` (Chinese, one summary for each segment; scored by characters, 125 of them) and
 `qmsum_*.jsonl` (English, one summary for each meeting; scored by words without stemming, 112 of them). Every
@@ -153,7 +153,7 @@ class OurWords:
         return tuple(re.findall(r"[^\W\d_]+", sentence))
 
 
-def sumy_methods() -> dict[str, Callable[[Document], str]]:
+def sumy_methods(slow: bool) -> dict[str, Callable[[Document], str]]:
     from sumy.models.dom import ObjectDocumentModel, Paragraph, Sentence
     from sumy.nlp.stemmers import Stemmer, null_stemmer
     from sumy.summarizers.kl import KLSummarizer
@@ -172,7 +172,7 @@ def sumy_methods() -> dict[str, Callable[[Document], str]]:
         "sumy Luhn": LuhnSummarizer,
         "sumy Reduction": ReductionSummarizer,
         "sumy SumBasic": SumBasicSummarizer,
-        "sumy KL": KLSummarizer,
+        **({"sumy KL": KLSummarizer} if slow else {}),
     }
 
     def method(kind) -> Callable[[Document], str]:
@@ -247,9 +247,9 @@ def paired_interval(difference: np.ndarray, meetings: list[str], draws: int) -> 
     return float(np.percentile(means, 2.5)), float(np.percentile(means, 97.5))
 
 
-def compare(documents: list[Document], draws: int) -> list[dict]:
+def compare(documents: list[Document], draws: int, *, slow: bool) -> list[dict]:
     """One row for each method of one language."""
-    methods = {"seatrial": ours, "lead": lead, "lead, long sentences": lead_long, **sumy_methods()}
+    methods = {"seatrial": ours, "lead": lead, "lead, long sentences": lead_long, **sumy_methods(slow)}
     scores = {name: score(method, documents) for name, method in methods.items()}
     scores["random"] = score_random(documents)
     meetings = [d.meeting for d in documents]
@@ -287,14 +287,15 @@ def main() -> int:
     parser.add_argument("data", type=Path)
     parser.add_argument("--draws", type=int, default=2000)
     parser.add_argument("--json", type=Path, help="write all figures here")
+    parser.add_argument("--slow", action="store_true", help="sumy's KL too: minutes for one long meeting")
     options = parser.parse_args()
-    warnings.filterwarnings("ignore", category=UserWarning, module="jieba")
+    warnings.filterwarnings("ignore", category=UserWarning)  # of jieba and of sumy's LSA
     found = documents(options.data)
     result = {}
     for language in ("zh", "en"):
         chosen = [d for d in found if d.language == language]
         if chosen:
-            result[language] = compare(chosen, options.draws)
+            result[language] = compare(chosen, options.draws, slow=options.slow)
             show(language, result[language], chosen)
     if options.json:
         options.json.write_text(json.dumps(result, ensure_ascii=False, indent=1), encoding="utf-8")

@@ -1,10 +1,11 @@
 """Breakdown while the model writes: uncertain for too long, stuck in a loop, or not finite.
 
-Three rules look at different faults, and none may silence another: an entropy run sees a model that no longer
-knows what to write, the smoothed mean sees the same with gaps, the repetition rule sees the confident loop
-that entropy never shows, and a row with NaN trips at once. Once tripped, a guard stays tripped: what comes
-later in that generation is not evidence of health. Steps after an end token are not part of the text and
-never count.
+Several rules look at different faults, and none may silence another: an entropy run sees a model that no
+longer knows what to write, the smoothed mean sees the same with gaps, the repetition rule sees the
+confident loop that entropy never shows, the monotony rule the loop that changes a little each time, the
+foreign rule words that are not the source's, and a row with NaN trips at once. Once tripped, a guard stays
+tripped: what comes later in that generation is not evidence of health. Steps after an end token are not
+part of the text and never count.
 
 It says that the text has broken down, not that a figure is wrong; `entity_starts` marks figures and names
 whose first token was uncertain, which is a hint for the number and name guards and never a trip.
@@ -13,8 +14,9 @@ whose first token was uncertain, which is a hint for the number and name guards 
 from __future__ import annotations
 
 import math
+from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +46,7 @@ class Trip:
     fault.
     """
 
-    rule: str  # "entropy_run" | "smoothed_entropy" | "repetition" | "not_finite"
+    rule: str  # "not_finite" | "entropy_run" | "smoothed_entropy" | "repetition" | "monotony" | "foreign"
     at_token: int
     since: int
     detail: str
@@ -60,6 +62,8 @@ class BreakdownState:
     smoothed_nats: float
     alert: bool  # between enter and leave
     repeats: float  # how many times the best-repeating phrase stands in a row
+    monotony: float  # share of the last tokens that repeat others among them
+    foreign: float  # share of the last tokens that do not stand in the source
     trip: Trip | None
     ended: bool = False
 
@@ -91,11 +95,45 @@ class LoopCounter:
         return (float(times[place]), place + 1) if times[place] > 1.0 else (1.0, 0)
 
 
+class WindowCounter:
+    """Of the last `window` tokens: the share that repeats others among them, the share of foreign ones."""
+
+    def __init__(self, window: int, known: frozenset[int] | None = None) -> None:
+        self._last: deque[int] = deque()
+        self._counts: Counter[int] = Counter()
+        self._window, self._known = window, known
+        self._foreign = 0
+
+    def push(self, token: int) -> None:
+        self._last.append(token)
+        self._counts[token] += 1
+        self._foreign += self._is_foreign(token)
+        if len(self._last) > self._window:
+            old = self._last.popleft()
+            self._foreign -= self._is_foreign(old)
+            self._counts[old] -= 1
+            if not self._counts[old]:
+                del self._counts[old]
+
+    def _is_foreign(self, token: int) -> bool:
+        return self._known is not None and token not in self._known
+
+    @property
+    def monotony(self) -> float:
+        """0 until the window is full: a short text repeats little."""
+        return 1.0 - len(self._counts) / self._window if len(self._last) == self._window else 0.0
+
+    @property
+    def foreign(self) -> float:
+        return self._foreign / self._window if len(self._last) == self._window else 0.0
+
+
 class BreakdownGuard:
     """Watches one generation, one token after another; make a new one for the next.
 
     `top_k`: the logits are only those of the k best tokens, so their entropy cannot pass ln k.
-    Raises `UserError` for thresholds that cannot fire.
+    `source_ids`: the tokens of the source, for the rule that looks for words that are not its own; without
+    them that rule is off. Raises `UserError` for thresholds that cannot fire.
     """
 
     def __init__(
@@ -104,6 +142,7 @@ class BreakdownGuard:
         thresholds: Thresholds | None = None,
         *,
         end_ids: Iterable[int] = (),
+        source_ids: Iterable[int] | None = None,
         top_k: int | None = None,
     ) -> None:
         self.thresholds = thresholds or Thresholds()
@@ -112,7 +151,10 @@ class BreakdownGuard:
         self._end_ids = frozenset(end_ids)
         self._meter = SignalMeter(vocabulary_size)
         self._loops = LoopCounter(self.thresholds.repeat_ngram)
-        self._state = BreakdownState(-1, Signals(0.0, 1.0, 1.0, 0.0, 0.0), 0, 0.0, False, 1.0, None)
+        self._repeated = WindowCounter(self.thresholds.monotony_window)
+        known = None if source_ids is None else frozenset(source_ids)
+        self._foreign = WindowCounter(self.thresholds.foreign_window, known)
+        self._state = BreakdownState(-1, Signals(0.0, 1.0, 1.0, 0.0, 0.0), 0, 0.0, False, 1.0, 0.0, 0.0, None)
         self._alert_since = 0
 
     def observe(self, logits: NDArray[np.floating], token: int) -> BreakdownState:
@@ -127,23 +169,38 @@ class BreakdownGuard:
         if before.ended:
             return before
         if token in self._end_ids:
-            self._state = _ended(before)
+            self._state = replace(before, ended=True)
             return self._state
-        index = before.token_index + 1
-        self._loops.push(token)
-        run = before.run + 1 if measured.entropy > self.thresholds.entropy_nats else 0
+        for counter in (self._loops, self._repeated, self._foreign):
+            counter.push(token)
+        state, period = self._after(before, measured)
+        if self.trip is None:
+            self.trip = self._first_rule(state, period)
+        self._state = replace(state, trip=self.trip)
+        return self._state
+
+    def _after(self, before: BreakdownState, measured: Signals) -> tuple[BreakdownState, int]:
+        """The state after one more token, and the period of the phrase that repeats most."""
+        limits, index = self.thresholds, before.token_index + 1
         smoothed = self._smoothed(before, measured, index)
-        alert = smoothed > self.thresholds.smoothed_enter_nats or (
-            before.alert and smoothed >= self.thresholds.smoothed_leave_nats
+        alert = smoothed > limits.smoothed_enter_nats or (
+            before.alert and smoothed >= limits.smoothed_leave_nats
         )
         if alert and not before.alert:
             self._alert_since = index
-        repeats, period = self._loops.best(self.thresholds.repeat_tokens)
-        state = BreakdownState(index, measured, run, smoothed, alert, repeats, self.trip)
-        if self.trip is None:
-            self.trip = self._first_rule(state, period)
-        self._state = BreakdownState(index, measured, run, smoothed, alert, repeats, self.trip)
-        return self._state
+        repeats, period = self._loops.best(limits.repeat_tokens)
+        state = BreakdownState(
+            token_index=index,
+            signals=measured,
+            run=before.run + 1 if measured.entropy > limits.entropy_nats else 0,
+            smoothed_nats=smoothed,
+            alert=alert,
+            repeats=repeats,
+            monotony=self._repeated.monotony,
+            foreign=self._foreign.foreign,
+            trip=self.trip,
+        )
+        return state, period
 
     def report(self, pieces: Sequence[str] | None = None) -> GuardReport:
         """Verdict so far. With `pieces`, the text of each token, the finding has its span in the text."""
@@ -194,26 +251,20 @@ class BreakdownGuard:
             )
         if state.repeats >= limits.repeat_times:
             since = now - int(state.repeats * period) + 1
-            return Trip(
-                "repetition",
-                now,
-                since,
-                f"one phrase of {period} tokens {state.repeats:g} times in a row, from token {since}",
+            detail = f"one phrase of {period} tokens {state.repeats:g} times in a row, from token {since}"
+            return Trip("repetition", now, since, detail)
+        if state.monotony > limits.monotony_share:
+            since = now - limits.monotony_window + 1
+            different = round((1.0 - state.monotony) * limits.monotony_window)
+            detail = f"only {different} different tokens among the last {limits.monotony_window}"
+            return Trip("monotony", now, since, detail)
+        if state.foreign > limits.foreign_share:
+            since = now - limits.foreign_window + 1
+            detail = (
+                f"{state.foreign:.0%} of the last {limits.foreign_window} tokens stand nowhere in the source"
             )
+            return Trip("foreign", now, since, detail)
         return None
-
-
-def _ended(before: BreakdownState) -> BreakdownState:
-    return BreakdownState(
-        before.token_index,
-        before.signals,
-        before.run,
-        before.smoothed_nats,
-        before.alert,
-        before.repeats,
-        before.trip,
-        ended=True,
-    )
 
 
 def _place(trip: Trip, pieces: Sequence[str] | None) -> tuple[tuple[int, int], str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -45,6 +46,7 @@ class TracedRun:
     margin: Floats
     varentropy: Floats
     logprob: Floats
+    known: NDArray[np.bool_] | None = None  # whether each token stands in the prompt; None: not traced
     broken: bool | None = None
     broken_at: int | None = None
     wrong_figures: int | None = None
@@ -104,12 +106,12 @@ def risen(values: Floats, tokens: int, own_start: int) -> Floats:
 
 
 def loops(tokens: Sequence[int], limits: Thresholds) -> Floats:
-    """How many times in a row the best-repeating phrase stands, as the repetition rule counts it."""
+    """How many whole times in a row the best-repeating phrase stands, as the repetition rule counts it."""
     counter = LoopCounter(limits.repeat_ngram)
     scores = np.empty(len(tokens))
     for i, token in enumerate(tokens):
         counter.push(int(token))
-        scores[i] = counter.best(limits.repeat_tokens)[0]
+        scores[i] = math.floor(counter.best(limits.repeat_tokens)[0])
     return scores
 
 
@@ -122,6 +124,33 @@ def squeezed(tokens: Sequence[int], window: int) -> Floats:
     for i in range(window, len(ids) + 1):
         data = ids[i - window : i].tobytes()
         scores[i - 1] = len(data) / len(zlib.compress(data))
+    return scores
+
+
+def monotony(tokens: Sequence[int], window: int) -> Floats:
+    """1 less the share of different tokens among the last `window`: a loop that changes a little."""
+    scores = np.full(len(tokens), -math.inf)
+    counts: Counter[int] = Counter()
+    for i, token in enumerate(tokens):
+        counts[int(token)] += 1
+        if i >= window:
+            old = int(tokens[i - window])
+            counts[old] -= 1
+            if not counts[old]:
+                del counts[old]
+        if i >= window - 1:
+            scores[i] = 1.0 - len(counts) / window
+    return scores
+
+
+def foreign(known: NDArray[np.bool_] | None, length: int, window: int) -> Floats:
+    """Share of the last `window` tokens that do not stand in the prompt: a summary speaks the source's
+    words.
+    """
+    scores = np.full(length, -math.inf)
+    if known is not None and length >= window:
+        windows = np.lib.stride_tricks.sliding_window_view(~known, window)
+        scores[window - 1 :] = windows.mean(axis=1)
     return scores
 
 
@@ -148,6 +177,8 @@ def standard_rules(limits: Thresholds | None = None) -> dict[str, Rule]:
         ),
         "smoothed surprise (-log p)": lambda r: smoothed_and_stayed(_seen(-r.logprob), tokens, dwell),
         "repetition": lambda r: loops(r.tokens, limits),
+        "monotony": lambda r: monotony(r.tokens.tolist(), limits.monotony_window),
+        "foreign to the source": lambda r: foreign(r.known, len(r), limits.foreign_window),
         "compression of 64 tokens": lambda r: squeezed(r.tokens, 64),
         "not finite": not_finite,
     }

@@ -22,17 +22,22 @@ from typing import Any
 from seatrial.errors import UserError
 from seatrial.guards.verdict import Verdict
 
+NEVER_REPEATS = 10**6  # repeat_times that no text reaches: the rule is off
+
 
 @dataclass(frozen=True)
 class Thresholds:
     """When a generation counts as broken. Entropies in nats over the full vocabulary, lengths in tokens.
 
-    Run rule: `run_length` steps in a row above `entropy_nats`.
-    Smoothed rule: the exponential mean of the entropy (time constant `smoothing_tokens`) rises above
-    `smoothed_enter_nats` and stays there for `smoothed_dwell` steps before it falls below
-    `smoothed_leave_nats`.
-    Repetition rule: a phrase of at most `repeat_ngram` tokens stands `repeat_times` times in a row, over at
-    least `repeat_tokens` tokens in all (so that "1,000,000" is not a loop).
+    Run rule: `run_length` steps in a row above `entropy_nats`. Smoothed rule: the exponential mean of the
+    entropy (time constant `smoothing_tokens`) rises above `smoothed_enter_nats` and stays there for
+    `smoothed_dwell` steps before it falls below `smoothed_leave_nats`. Repetition rule: a phrase of at most
+    `repeat_ngram` tokens stands `repeat_times` times in a row, over at least `repeat_tokens` tokens in all
+    (so that "1,000,000" is not a loop). Monotony rule: of the last `monotony_window` tokens a share of
+    `monotony_share` or more are repeats of others among them, which sees the loop that changes a little
+    each time. 1 never fires. Foreign rule: of the last `foreign_window` tokens a share above
+    `foreign_share` stands nowhere in the source, which sees fluent nonsense and word salad. It needs the
+    source's tokens; 1 never fires.
     """
 
     entropy_nats: float = 5.0
@@ -44,6 +49,10 @@ class Thresholds:
     repeat_ngram: int = 64
     repeat_times: int = 4
     repeat_tokens: int = 20
+    monotony_window: int = 48
+    monotony_share: float = 0.85
+    foreign_window: int = 48
+    foreign_share: float = 0.95
     entity_start_nats: float = 2.0
 
     def __post_init__(self) -> None:
@@ -51,6 +60,10 @@ class Thresholds:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
                 raise UserError(f"threshold {name} is {value!r}: a number of nats, 0 or more, is needed")
+        for name in ("monotony_share", "foreign_share"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 1:
+                raise UserError(f"threshold {name} is {value!r}: a share above 0, at most 1, is needed")
         for name, least in _LEAST.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or value < least:
@@ -71,6 +84,8 @@ _LEAST = {
     "repeat_ngram": 1,
     "repeat_times": 2,
     "repeat_tokens": 2,
+    "monotony_window": 2,
+    "foreign_window": 2,
 }
 
 

@@ -107,7 +107,7 @@ class TuneResult:
     baselines: tuple[RuleRow, ...]
     sweep: tuple[tuple[int, float, float, float], ...]  # run length, nats, caught, false stops
     recommended: Recommendation
-    plain: Judged | None
+    plain: Judged  # only so many in a row above the threshold, fitted to the same rate
     groups: tuple[Group, ...] = ()
     fired: tuple[Fired, ...] = field(default=())
 
@@ -145,7 +145,8 @@ def tune(
     documents = [run.document for run in runs]
     peaks = measure_peaks(runs, limits, tuple(sorted({*RUN_LENGTHS, limits.run_length})))
     recommended = recommend(peaks, bad, documents, wish, vocabulary_size=vocabulary_size, limits=limits)
-    plain = fit_plain(peaks, bad, wish.max_false_stops, limits.run_length)
+    in_a_row = peaks.runs[limits.run_length]
+    plain = in_a_row > _at_rate(in_a_row, bad, wish.max_false_stops)[0]
     return TuneResult(
         wish=wish,
         bad_runs=int(bad.sum()),
@@ -155,7 +156,7 @@ def tune(
         baselines=tuple(_rule_rows(baseline_rules(), runs, bad, documents, wish)),
         sweep=tuple(_sweep(peaks, bad)),
         recommended=recommended,
-        plain=None if plain is None else rates(peaks.stopped(plain), bad, documents, draws=wish.draws),
+        plain=rates(plain, bad, documents, draws=wish.draws),
         groups=tuple(_groups(runs, peaks, recommended.setting)),
         fired=tuple(_fired(runs, recommended.setting, limits)),
     )
@@ -241,13 +242,6 @@ def _verdict(judged: Judged, wish: Wish, rate: float) -> tuple[bool, str]:
 
 def _percent(interval: Interval) -> str:
     return f"{interval.value:.1%} [{interval.low:.1%}, {interval.high:.1%}]"
-
-
-def fit_plain(peaks: Peaks, bad: Bools, max_false: float, run_length: int) -> Setting | None:
-    """Only "so many in a row above": the lowest entropy that keeps the rate of false stops."""
-    values = peaks.runs[run_length]
-    threshold, _, _ = _at_rate(values, bad, max_false)
-    return Setting(run_length, threshold, math.inf, math.inf)
 
 
 def _at_rate(scores: Floats, bad: Bools, max_false: float) -> tuple[float, float, float]:

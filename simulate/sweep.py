@@ -136,7 +136,7 @@ def process_pool(workers: int) -> Runner:
     return run
 
 
-def dask_cluster(address: str) -> Runner:
+def dask_cluster(address: str, *, patience_s: float = 20.0) -> Runner:
     """On an existing Dask cluster, whose workers have this package and can reach the models.
 
     Needs the extra `seatrial[dask]`; `UserError` without it or when the scheduler does not answer.
@@ -145,7 +145,7 @@ def dask_cluster(address: str) -> Runner:
     def run(work: Work, jobs: Sequence[SomeJob]) -> Pairs:
         if not jobs:
             return
-        client = _client(address)
+        client = _client(address, patience_s)
         try:
             from distributed import as_completed
 
@@ -158,13 +158,13 @@ def dask_cluster(address: str) -> Runner:
     return run
 
 
-def _client(address: str) -> Any:
+def _client(address: str, patience_s: float) -> Any:
     try:
         from distributed import Client
     except ImportError:
         raise UserError("--dask needs Dask: install seatrial[dask], or leave --dask out") from None
     try:
-        return Client(address, timeout=20)
+        return Client(address, timeout=patience_s)
     except (OSError, ValueError, TimeoutError) as error:
         raise UserError(f"no Dask scheduler answers at {address}: {error or 'time out'}") from None
 

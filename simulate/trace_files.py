@@ -46,7 +46,7 @@ def read_traces(folder: Path) -> list[TracedRun]:
 
 def _rows(path: Path) -> list[Row]:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_text(encoding="utf-8").rstrip("\n").split("\n")  # not at U+2028, which may be said
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"trace {path} cannot be read: {error}") from None
     rows = []
@@ -127,7 +127,9 @@ def _arrays(path: Path, tokens: list[Row]) -> dict[str, Any]:
         ids = np.array([int(row["id"]) for row in tokens], np.int64)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(f"trace {path}: a token row lacks or garbles {error}") from None
-    return {"tokens": ids, **signals}
+    told = [row.get("known") for row in tokens]
+    known = None if None in told else np.array(told, bool)
+    return {"tokens": ids, "known": known, **signals}
 
 
 def _number(value: float | None) -> float:

@@ -215,6 +215,7 @@ def _steps(
     if job.plant is not None:
         forced = forced[: job.plant_at]
     written: list[int] = []
+    known = frozenset(prompt)
     for index in range(job.max_tokens):
         if job.reference is not None and job.plant is None and index == len(forced):
             yield None
@@ -228,7 +229,7 @@ def _steps(
             return
         measured = meter.measure(seen, token)
         written.append(token)
-        yield {"event": "token", "index": index, "id": token, **asdict(measured)}
+        yield {"event": "token", "index": index, "id": token, "known": token in known, **asdict(measured)}
         if index + 1 < job.max_tokens:
             logits = session.step(token)
 
