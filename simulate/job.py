@@ -31,6 +31,7 @@ class RunJob:
     transcript: str
     device: str
     out: Path
+    inputs: tuple[Path, ...] = ()  # files that were read: never written over
     model: str | None = None
     weights: str | None = None
     kv: str = "fp32"
@@ -188,6 +189,7 @@ class RunResult:
     deaths: tuple[dict[str, Any], ...] = ()
     would_fit_bytes: int = 0
     unsaved: tuple[str, ...] = ()
+    execution: dict[str, Any] = field(default_factory=dict)
     stand_in: str | None = None
     notes: tuple[str, ...] = field(default=())
 
@@ -234,6 +236,7 @@ class RunResult:
             },
             "kv_allocated_bytes": self.kv_allocated_bytes,
             "sizes": self.sizes,
+            "execution": self.execution,
             "memory": self.memory.to_json(),
             "guards": [report.to_json() for report in self.guards],
             "fallbacks": [fallback.to_json() for fallback in self.fallbacks],

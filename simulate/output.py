@@ -9,6 +9,7 @@ import contextlib
 import os
 import re
 import secrets
+from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
@@ -18,11 +19,13 @@ from seatrial.errors import UserError
 SUMMARY, PARTIAL, RESULT, TRACE = "summary.txt", "summary.partial.txt", "result.json", "trace.jsonl"
 
 
-def prepare_output(folder: Path) -> None:
+def prepare_output(folder: Path, inputs: Iterable[Path] = ()) -> None:
     """Makes the folder, proves that it can be written and removes what an earlier run left there.
 
-    Raises `UserError` when it cannot be made or written: before any work, not after it.
+    Raises `UserError` when it cannot be made or written, and when one of `inputs` (also through a link)
+    is a file that would be replaced: before any work, not after it.
     """
+    _refuse_inputs(folder, inputs)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         probe = folder / f".probe-{os.getpid()}-{secrets.token_hex(4)}"
@@ -35,6 +38,14 @@ def prepare_output(folder: Path) -> None:
         raise UserError(
             f"cannot write to the output folder {folder}: {error.strerror or error}; give another with --out"
         ) from None
+
+
+def _refuse_inputs(folder: Path, inputs: Iterable[Path]) -> None:
+    for name in (SUMMARY, PARTIAL, RESULT, TRACE):
+        target = folder / name
+        for given in inputs:
+            if target.exists() and given.exists() and target.samefile(given):
+                raise UserError(f"{given} is also an output ({target}): give another folder with --out")
 
 
 def temporary_name(path: Path) -> Path:

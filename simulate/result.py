@@ -5,6 +5,9 @@ Reads what `setup`, `writer` and `course` kept; decides nothing but the status.
 
 from __future__ import annotations
 
+from typing import Any
+
+from seatrial.export.session_graph import read_decoder
 from seatrial.guards.verdict import Finding, GuardReport, Verdict
 from seatrial.simulate.course import Course, Delivered
 from seatrial.simulate.job import MemoryResult, RunResult, Status, refusal
@@ -80,6 +83,7 @@ def build_result(
             peak_ceiling_bytes=writer.peak_ceiling_bytes,
             samples=writer.peak.samples,
             source=writer.peak.source,
+            stand_in=_stand_in(setup),
             notes=tuple(writer.notes),
         ),
         guards=(_memory_report(setup, writer), *breakdown, *delivered.reports),
@@ -92,9 +96,39 @@ def build_result(
         windows=len(setup.parts),
         deaths=tuple(writer.deaths),
         would_fit_bytes=round(setup.would_fit_bytes),
+        execution=_execution(writer),
         stand_in=basis.stand_in.name if basis.stand_in else None,
         notes=tuple(notes),
     )
+
+
+def _stand_in(setup: Setup) -> dict[str, Any] | None:
+    """Bytes that the model meant would take: counted against the ceiling, the ballast really taken."""
+    if setup.basis.stand_in is None:
+        return None
+    need, way = setup.needs[setup.first_way], setup.ways[setup.first_way]
+    return {
+        "model": setup.basis.stand_in.name,
+        "weights_bytes": round(need.weights_bytes),
+        "kv_bytes": round(need.kv_bytes),
+        "activation_bytes": round(need.activation_bytes),
+        "runtime_bytes": round(need.runtime_bytes),
+        "private_bytes": round(need.private_bytes),
+        "mapped_bytes": round(need.mapped_bytes),
+        "ballast_bytes": way.ballast_bytes,
+    }
+
+
+def _execution(writer: Writer) -> dict[str, Any]:
+    """Which providers ran the graph on this machine, and how many of its nodes each.
+
+    A session with one provider has no choice; with several the split is not known here and is null.
+    """
+    if writer.opened is None or writer.bundle is None:
+        return {"providers": [], "nodes": None}
+    providers = writer.opened.providers
+    nodes = len(read_decoder(writer.bundle.model_path).model.graph.node)
+    return {"providers": providers, "nodes": {providers[0]: nodes} if len(providers) == 1 else None}
 
 
 def _sizes(basis: Basis) -> dict[str, int]:

@@ -30,7 +30,7 @@ def run(job: RunJob, hooks: Hooks | None = None) -> RunResult:
     hooks = hooks or Silent()
     job = replace(job, out=resolve_out(job.out))
     setup = set_up(job, hooks)
-    prepare_output(job.out)
+    prepare_output(job.out, job.inputs)
     clock = VirtualClock()
     with TraceWriter(job.out / TRACE) as trace:
         writer = Writer(

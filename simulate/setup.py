@@ -84,6 +84,7 @@ class Setup:
     parts: tuple[Part, ...]
     capacity: int
     ways: tuple[RunWay, ...]
+    needs: tuple[MemoryNeed, ...]
     memory: MemoryDecision
     would_fit_bytes: float
 
@@ -118,7 +119,15 @@ def set_up(job: RunJob, hooks: Hooks) -> Setup:
         )
         for (action, kv, mapped), need in zip(kinds, needs, strict=True)
     )
-    return Setup(basis, parts, capacity, ways, decide(named, basis.ceiling_bytes), would_fit_bytes(named))
+    return Setup(
+        basis=basis,
+        parts=parts,
+        capacity=capacity,
+        ways=ways,
+        needs=tuple(needs),
+        memory=decide(named, basis.ceiling_bytes),
+        would_fit_bytes=would_fit_bytes(named),
+    )
 
 
 def _basis(job: RunJob, hooks: Hooks) -> Basis:
@@ -195,7 +204,7 @@ def _context(bundle: Bundle) -> int:
     value = bundle.config.get("max_position_embeddings") or bundle.config.get("n_positions")
     if not isinstance(value, int) or value < 1:
         raise UserError(
-            f"{bundle.folder} does not say its context length: max_position_embeddings in config.json is needed; "
+            f"{bundle.folder} does not say its context length (max_position_embeddings in config.json); "
             "copy the model's config.json into the folder"
         )
     return value

@@ -93,6 +93,7 @@ def run(
         transcript=read_transcript(transcript, encoding=encoding),
         device=device,
         out=out,
+        inputs=tuple(Path(name) for name in (transcript, prompt, thresholds, bandwidth_trace) if name),
         model=model,
         weights=weights,
         kv=kv,
