@@ -70,7 +70,7 @@ class Bundle:
 def open_bundle(folder: Path, *, check_hashes: bool = True) -> Bundle:
     """Open and check a bundle, or a folder or `.onnx` file made by another exporter.
 
-    `check_hashes=False` does not read the data files (for a child under a memory ceiling: its parent checked).
+    `check_hashes=False` does not read the data files (for a child under a memory ceiling).
     Raises UserError in one line for anything missing, cut, swapped or leading outside the folder.
     """
     model_path = find_graph(Path(folder))

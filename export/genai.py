@@ -1,4 +1,5 @@
-"""`genai_config.json`, which onnxruntime-genai reads beside a graph: written for our bundles, read from others'.
+"""`genai_config.json`, which onnxruntime-genai reads beside a graph: written for our bundles, read from
+others'.
 
 Field names follow onnxruntime-genai 0.9 and later (`model.decoder`, `search`). Only text decoders are known.
 """

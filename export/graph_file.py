@@ -14,7 +14,7 @@ from math import prod
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import onnx
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import TensorProto
 
 from seatrial.errors import UserError
@@ -23,15 +23,16 @@ PROTO_LIMIT_BYTES = 2**31 - 1  # protobuf's own limit for one message
 _MAX_TENSOR_BYTES = 2**46  # more than any memory; a figure above it is damage or malice
 _BITS = {
     TensorProto.FLOAT: 32, TensorProto.UINT8: 8, TensorProto.INT8: 8, TensorProto.UINT16: 16,
-    TensorProto.INT16: 16, TensorProto.INT32: 32, TensorProto.INT64: 64, TensorProto.BOOL: 8, TensorProto.FLOAT16: 16,
-    TensorProto.DOUBLE: 64, TensorProto.UINT32: 32, TensorProto.UINT64: 64, TensorProto.BFLOAT16: 16,
-    TensorProto.FLOAT8E4M3FN: 8, TensorProto.FLOAT8E5M2: 8, TensorProto.UINT4: 4, TensorProto.INT4: 4,
+    TensorProto.INT16: 16, TensorProto.INT32: 32, TensorProto.INT64: 64, TensorProto.BOOL: 8,
+    TensorProto.FLOAT16: 16, TensorProto.DOUBLE: 64, TensorProto.UINT32: 32, TensorProto.UINT64: 64,
+    TensorProto.BFLOAT16: 16, TensorProto.FLOAT8E4M3FN: 8, TensorProto.FLOAT8E5M2: 8, TensorProto.UINT4: 4,
+    TensorProto.INT4: 4,
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
 class GraphFile:
-    """A checked graph: its proto without external data, the data files it refers to, and harmless oddities."""
+    """A checked graph: its proto without external data, the data files it refers to, and oddities."""
 
     path: Path
     proto: onnx.ModelProto

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 
 import onnxruntime as ort
+from onnxruntime import OrtAllocatorType, OrtArenaCfg, OrtMemoryInfo, OrtMemType
 
 from seatrial.errors import UserError
 
@@ -20,6 +22,8 @@ def session_options(threads: int) -> ort.SessionOptions:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.enable_mem_pattern = False
+    _register_arena()
+    options.add_session_config_entry("session.use_env_allocators", "1")
     options.log_severity_level = 3
     return options
 
@@ -35,3 +39,12 @@ def open_session(model: str | bytes, options: ort.SessionOptions, where: Path) -
         return ort.InferenceSession(model, options, providers=PROVIDERS)
     except Exception as error:  # onnxruntime's exceptions share no public base class
         raise UserError(f"{where}: onnxruntime {ort.__version__} cannot open this model: {error}") from error
+
+
+@lru_cache(maxsize=1)
+def _register_arena() -> None:
+    """One arena for all sessions of the process, grown by what is asked for and not to the next power of two."""
+    memory = OrtMemoryInfo("Cpu", OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, OrtMemType.DEFAULT)
+    same_as_requested = 1
+    arena = OrtArenaCfg(0, same_as_requested, -1, -1)
+    ort.create_and_register_allocator(memory, arena)

@@ -1,0 +1,125 @@
+"""A source as a torch model in fp32, its weights mapped from disk wherever they can be.
+
+Safetensors are mapped; a GGUF file is dequantized once into safetensors beside the output and mapped too,
+so the peak stays near one copy of the weights. No remote code runs, and pickles are read only when asked
+for and then weights only. It does not know any architecture.
+"""
+
+from __future__ import annotations
+
+import gc
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from seatrial.errors import UserError
+from seatrial.export.limits import check_config, check_safetensors
+from seatrial.export.quiet import quiet
+from seatrial.export.source import Source
+
+
+@dataclass
+class Loaded:
+    """A torch model ready to be traced, and its figures."""
+
+    model: Any
+    config: Any
+    layers: int
+    kv_heads: int
+    head_dim: int
+    context: int
+
+
+def load_torch(source: Source, work: Path, *, allow_pickle: bool = False) -> Loaded:
+    """Load `source` for tracing; `work` is a folder for large temporary files. Raises UserError in one
+    line.
+    """
+    folder = _dequantized(source, work) if source.kind in ("embedded", "gguf") else source.path
+    if source.kind in ("bundle", "onnx"):
+        raise UserError(
+            f"{source.path} is already ONNX; export takes a Hugging Face folder, a hub id or a GGUF file"
+        )
+    check_config(folder)
+    check_safetensors(folder)
+    model = _from_folder(folder, allow_pickle)
+    return Loaded(model, model.config, *_figures(model.config))
+
+
+def _from_folder(folder: Path, allow_pickle: bool) -> Any:
+    arguments: dict[str, Any] = {
+        "dtype": torch.float32,
+        "trust_remote_code": False,
+        "local_files_only": True,
+        "attn_implementation": "eager",
+        "output_loading_info": True,
+    }
+    if not allow_pickle:
+        arguments["use_safetensors"] = True
+    try:
+        with quiet():
+            model, info = AutoModelForCausalLM.from_pretrained(folder, **arguments)
+    except (ValueError, OSError, KeyError, RuntimeError, ImportError, TypeError, AttributeError) as error:
+        raise UserError(f"{folder} cannot be loaded as a decoder model: {first_line(error)}") from error
+    missing = sorted(set(info["missing_keys"]) - _tied(model))
+    if missing:
+        raise UserError(
+            f"{folder}: {len(missing)} weights are missing, the first is {missing[0]}; get the whole folder"
+        )
+    return model.eval()
+
+
+def _tied(model: Any) -> set[str]:
+    return set(getattr(model, "_tied_weights_keys", None) or ())
+
+
+def _dequantized(source: Source, work: Path) -> Path:
+    """A safetensors folder of a GGUF file, with the config that its header gives."""
+    folder = work / "dequantized"
+    try:
+        with quiet():
+            model = AutoModelForCausalLM.from_pretrained(
+                source.path.parent, gguf_file=source.path.name, dtype=torch.float32, local_files_only=True
+            )
+            model.save_pretrained(folder, safe_serialization=True)
+    except (
+        ValueError,
+        OSError,
+        KeyError,
+        RuntimeError,
+        TypeError,
+        NotImplementedError,
+        AttributeError,
+    ) as error:
+        raise UserError(f"{source.path} cannot be read as a GGUF model: {first_line(error)}") from error
+    del model
+    gc.collect()
+    return folder
+
+
+def _figures(config: Any) -> tuple[int, int, int, int]:
+    """layers, KV heads, head_dim and context of a transformers config."""
+    text = config.get_text_config()
+    heads = int(text.num_attention_heads)
+    kv_heads = getattr(text, "num_key_value_heads", None) or heads
+    head_dim = getattr(text, "head_dim", None) or int(text.hidden_size) // heads
+    context = getattr(text, "max_position_embeddings", None) or 2048
+    return int(text.num_hidden_layers), int(kv_heads), int(head_dim), int(context)
+
+
+def load_config(folder: Path) -> Any:
+    """A folder's transformers config; UserError when transformers does not know it without remote code."""
+    try:
+        with quiet():
+            return AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
+    except (ValueError, OSError, KeyError, TypeError) as error:
+        raise UserError(f"{folder}: its config.json is not usable: {first_line(error)}") from error
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error that says something, for people."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{lines[0][:300] if lines else type(error).__name__} (transformers {transformers.__version__})"

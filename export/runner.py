@@ -1,0 +1,127 @@
+"""Runs a bundle's graph on chosen tokens and shows values from inside it, for parity and for finding
+faults.
+
+Unlike the session that decodes for users, it keeps every position's logits, takes batches with right
+padding, and can tap any value of the graph. Weights stay mapped where they are. It judges nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+
+from seatrial.errors import UserError
+from seatrial.export.graph_file import GraphFile
+
+_TYPES = {
+    "tensor(float)": np.float32,
+    "tensor(float16)": np.float16,
+    "tensor(int8)": np.int8,
+    "tensor(uint8)": np.uint8,
+}
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a run gave: logits (B, T, V), the cache after it, and the tapped values, pieces joined along T."""
+
+    logits: np.ndarray
+    present: dict[str, np.ndarray]
+    taps: dict[str, np.ndarray]
+
+
+class GraphRunner:
+    """One graph file, loaded with extra outputs."""
+
+    def __init__(self, graph: GraphFile, taps: Sequence[str] = (), *, threads: int = 0) -> None:
+        self.taps = tuple(taps)
+        proto = onnx.ModelProto()
+        proto.CopyFrom(graph.proto)
+        known = {output.name for output in proto.graph.output}
+        for name in self.taps:
+            if name not in known:
+                proto.graph.output.append(onnx.ValueInfoProto(name=name))
+        self.session = self._open(proto, graph.path.parent, threads)
+        self._inputs = {value.name: value for value in self.session.get_inputs()}
+        self._outputs = [value.name for value in self.session.get_outputs()]
+        self._past = [name for name in self._inputs if name.startswith("past_key_values.")]
+
+    def run(
+        self, ids: np.ndarray, *, pieces: Sequence[int] = (), lengths: Sequence[int] | None = None
+    ) -> Ran:
+        """Run ids (B, T), in `pieces` (whole by default); `lengths` are the real tokens of right-padded
+        rows.
+        """
+        batch, total = ids.shape
+        mask = np.ones((batch, total), dtype=np.int64)
+        for row, length in enumerate(lengths or ()):
+            mask[row, length:] = 0
+        cache = {name: self._empty(name, batch) for name in self._past}
+        parts: list[dict[str, np.ndarray]] = []
+        done = 0
+        for piece in pieces or (total,):
+            found = self._step(ids[:, done : done + piece], mask[:, : done + piece], cache)
+            cache = {name: found[name.replace("past_key_values", "present")] for name in self._past}
+            parts.append(found)
+            done += piece
+        if done != total:
+            raise ValueError(f"pieces {list(pieces)} do not add up to {total} tokens")
+        return self._joined(parts)
+
+    def _step(self, ids: np.ndarray, mask: np.ndarray, cache: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        past = mask.shape[1] - ids.shape[1]
+        positions = np.tile(np.arange(past, mask.shape[1], dtype=np.int64), (len(ids), 1))
+        feeds = {
+            "input_ids": ids.astype(np.int64),
+            "attention_mask": mask,
+            "position_ids": positions,
+            **cache,
+        }
+        unknown = set(self._inputs) - set(feeds)
+        if unknown:
+            raise UserError(
+                f"the graph wants the input {sorted(unknown)[0]}, which no decoder of this kind has"
+            )
+        wanted = {name: self._cast(name, value) for name, value in feeds.items() if name in self._inputs}
+        return dict(zip(self._outputs, self.session.run(None, wanted), strict=True))
+
+    def _cast(self, name: str, value: np.ndarray) -> np.ndarray:
+        return value.astype(np.int32) if self._inputs[name].type == "tensor(int32)" else value
+
+    def _empty(self, name: str, batch: int) -> np.ndarray:
+        meta = self._inputs[name]
+        return np.zeros((batch, int(meta.shape[1]), 0, int(meta.shape[3])), dtype=_TYPES[meta.type])
+
+    def _joined(self, parts: list[dict[str, np.ndarray]]) -> Ran:
+        present = {name: value for name, value in parts[-1].items() if name.startswith("present.")}
+        taps = {name: _join([part[name] for part in parts]) for name in self.taps}
+        return Ran(np.concatenate([part["logits"] for part in parts], axis=1), present, taps)
+
+    @staticmethod
+    def _open(proto: onnx.ModelProto, folder: Path, threads: int) -> ort.InferenceSession:
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 4  # what matters is raised
+        # Weights stay in the mapped file: parity must not cost a second copy of them.
+        options.add_session_config_entry("session.disable_prepacking", "1")
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+        try:
+            return ort.InferenceSession(
+                proto.SerializeToString(), sess_options=options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime raises a class of its own per status code
+            raise UserError(
+                f"onnxruntime cannot load the graph: {str(error).splitlines()[0][:300]}"
+            ) from error
+
+
+def _join(values: list[np.ndarray]) -> np.ndarray:
+    """Pieces of a tapped value, joined along its token axis (1 of three or four dimensions)."""
+    if len(values) == 1 or values[0].ndim < 2:
+        return values[-1]
+    return np.concatenate(values, axis=1)
