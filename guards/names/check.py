@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 from seatrial.guards.names.match_chinese import match_chinese
 from seatrial.guards.names.match_english import match_english
 from seatrial.guards.names.match_script import across_scripts
 from seatrial.guards.names.model import Entity, NameMention
-from seatrial.guards.names.passages import Passages
 from seatrial.guards.names.policy import SEVERITY, Reason, Severities
 from seatrial.guards.names.roles import wrongly_placed
 from seatrial.guards.names.source import Source
 from seatrial.guards.names.speech import wrongly_given
 from seatrial.guards.verdict import Finding, GuardReport, Nearest, Verdict, worst
 
-_DETAIL = {
+DETAIL = {
     Reason.EXACT: "the source has this name",
     Reason.SCRIPT: "the same name in the other form of the characters",
     Reason.ORDER: "the same words in another order",
@@ -36,7 +36,7 @@ _DETAIL = {
 
 
 Span = tuple[int, int]
-Judged = tuple[NameMention, Reason, Nearest | None]
+Judged = tuple[NameMention, Reason, Nearest | None, str]  # the last is the sentence for people
 
 
 def find_names(text: str, *, known: Iterable[str] = ()) -> list[NameMention]:
@@ -65,22 +65,45 @@ def check_names(
     told, heard = Source(summary), Source(source, known)
     told.known_from(heard)
     heard.only_for(told.mentions)
-    judged = {m.span: (m, *_outcome(m, told, heard, transliterate)) for m in told.mentions}
-    judged |= _misplaced(told, heard, {span: reason for span, (_, reason, _) in judged.items()})
-    findings = tuple(_finding(*judged[span], chosen) for span in sorted(judged))
+    judged = _merged(_looked_up(told, heard, transliterate), _misplaced(told, heard))
+    findings = tuple(_finding(judged[span], chosen) for span in sorted(judged))
     return GuardReport("names", worst(f.verdict for f in findings), findings)
 
 
-def _misplaced(told: Source, heard: Source, reasons: Mapping[Span, Reason]) -> dict[Span, Judged]:
+def _looked_up(told: Source, heard: Source, transliterate: bool) -> dict[Span, Judged]:
+    """Every name by itself; one that comes back is looked up once."""
+    outcomes: dict[NameMention, tuple[Reason, Nearest | None]] = {}
+    judged: dict[Span, Judged] = {}
+    for mention in told.mentions:
+        key = replace(mention, span=(0, 0)) if mention.script == "latin" else mention
+        if key not in outcomes:
+            outcomes[key] = _outcome(mention, told, heard, transliterate)
+        reason, near = outcomes[key]
+        judged[mention.span] = (mention, reason, near, DETAIL[reason])
+    return judged
+
+
+def _merged(judged: dict[Span, Judged], misplaced: dict[Span, Judged]) -> dict[Span, Judged]:
+    """A name that is wrong by itself is not judged by its place; one that is right gives way to its place."""
+    for span, found in misplaced.items():
+        under = [other for other in judged if other[0] < span[1] and span[0] < other[1]]
+        if all(SEVERITY[judged[other][1]] is Verdict.OK for other in under):
+            for other in under:
+                del judged[other]
+            judged[span] = found
+    return judged
+
+
+def _misplaced(told: Source, heard: Source) -> dict[Span, Judged]:
     """Names that the source has, and that stand where the source has another one."""
-    passages = Passages(heard)
     found: dict[Span, Judged] = {}
-    for mention, near in wrongly_placed(told, heard, passages):
-        found[mention.span] = (mention, Reason.OTHER_ROLE, near)
-    for statement, near in wrongly_given(told, heard, passages):
+    for mention, near in wrongly_placed(told, heard):
+        found[mention.span] = (mention, Reason.OTHER_ROLE, near, DETAIL[Reason.OTHER_ROLE])
+    for statement, speaker, near in wrongly_given(told, heard):
         mention = NameMention(told.text[slice(*statement.named)], statement.named, statement.script)
-        found[statement.named] = (mention, Reason.OTHER_SPEAKER, near)
-    return {span: j for span, j in found.items() if SEVERITY[reasons.get(span, Reason.EXACT)] is Verdict.OK}
+        detail = f"{DETAIL[Reason.OTHER_SPEAKER]}: {speaker}"
+        found[statement.named] = (mention, Reason.OTHER_SPEAKER, near, detail)
+    return found
 
 
 def _outcome(
@@ -90,10 +113,13 @@ def _outcome(
         outcome = match_chinese(mention, heard, told.text)
     else:
         outcome = match_english(mention, heard)
+    if SEVERITY[outcome[0]] is not Verdict.OK and heard.knows(mention):
+        return Reason.EXACT, None
     return across_scripts(outcome, mention, told, heard, asked=transliterate)
 
 
-def _finding(mention: NameMention, reason: Reason, nearest: Nearest | None, chosen: Severities) -> Finding:
+def _finding(judged: Judged, chosen: Severities) -> Finding:
+    mention, reason, nearest, detail = judged
     return Finding(
         guard="names",
         text=mention.text,
@@ -103,7 +129,7 @@ def _finding(mention: NameMention, reason: Reason, nearest: Nearest | None, chos
         reason=str(reason),
         value=mention.bare,
         nearest=None if reason is Reason.EXACT and nearest and nearest.text == mention.text else nearest,
-        detail=_DETAIL[reason],
+        detail=detail,
     )
 
 

@@ -111,8 +111,10 @@ def _person(text: str, span: tuple[int, int], lexicon: ChineseLexicon) -> NameMe
     if tail and len(name) - len(tail.group()) >= 2 and not _foreign(name):
         end -= len(tail.group())
         name = text[start:end]
-    if len(name) == 3 and name[2] in lexicon.title_continues.get(name[1], ()):  # 请张总结一下
-        return None
+    if len(name) == 3 and name[1] in lexicon.title_continues:
+        if name[2] in lexicon.title_continues[name[1]]:  # 请张总结一下
+            return None
+        end, name = end - 1, name[:2]  # 王总安|排测试
     title = lexicon.title_at_end(name)
     if title:
         return _with_title(text, (start, end), title, lexicon)

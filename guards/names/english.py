@@ -141,7 +141,7 @@ def _mention(
     if first > title_start:
         title = text[words[title_start].start : words[first - 1].end]
     name = words[first:last]
-    if len(name) > 2 and all(token.text.isupper() for token in name):
+    if run[1] - run[0] > 2 and all(token.text.isupper() for token in words[slice(*run)]):
         return None  # a line in capitals throughout
     certain = _certain(text, words, first, last, title, elsewhere, lexicon)
     if certain is None:

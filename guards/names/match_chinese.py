@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from seatrial.guards.names.lexicon import chinese
 from seatrial.guards.names.model import NameMention
 from seatrial.guards.names.policy import Reason
-from seatrial.guards.names.sound import reading
+from seatrial.guards.names.sound import alike, reading
 from seatrial.guards.names.source import Source, simplified
 from seatrial.guards.verdict import Nearest
 
@@ -92,6 +93,8 @@ def _match_absent(mention: NameMention, key: str, source: Source) -> Outcome:
     for person in same_length:
         if reading(simplified(person.bare), person.surname) == sound:
             return Reason.HOMOPHONE, _nearest(person)
+    if (place := _sounding_alike(key, source)) is not None:
+        return Reason.HOMOPHONE, Nearest(source.text[slice(*place)], place)
     part = _last_part(key)
     if part and (known := next((p for p in people if simplified(p.bare) == part), None)):
         return Reason.OTHER_PERSON, _nearest(known)
@@ -108,6 +111,15 @@ def _match_absent(mention: NameMention, key: str, source: Source) -> Outcome:
         full = [p for p in family if p.given] or family
         return Reason.OTHER_PERSON, _nearest(_closest(key, full, 0.0) or full[0])
     return Reason.NOT_FOUND, _nearest(_same_title(mention, people))
+
+
+def _sounding_alike(key: str, source: Source) -> tuple[int, int] | None:
+    """A surname and two syllables of the same sound, where the tagger saw no name: three are no accident."""
+    pattern = alike(key, source.han)
+    if len(key) < 3 or pattern is None:
+        return None
+    found = (m.span() for m in re.finditer(pattern, source.han))
+    return next((s for s in found if chinese().surname_of(source.han[slice(*s)])), None)
 
 
 def _last_part(key: str) -> str | None:

@@ -28,7 +28,7 @@ def match_english(mention: NameMention, source: Source) -> Outcome:
         return _titled(mention, name, found, source)
     if mention.title and (whole := source.find_words("".join(folded_words(mention.text)))):
         return Reason.EXACT, _near(source, whole[0])
-    for attempt in (_in_pieces, _reordered, _by_initials, _inflected, _other_person, _near_spelling):
+    for attempt in (_reordered, _in_pieces, _by_initials, _inflected, _other_person, _near_spelling):
         outcome = attempt(mention, name, source)
         if outcome is not None:
             return outcome
@@ -84,16 +84,21 @@ def _one_name(source: Source, left: Token, right: Token) -> bool:
     )
 
 
-def _in_pieces(mention: NameMention, name: Folded, source: Source) -> Outcome | None:
+def _in_pieces(_: NameMention, name: Folded, source: Source) -> Outcome | None:
     """A run of capitals that the source says in parts: Sales Agent Sarah, University Hospital Leeds."""
     if len(name) < 2 or not all(word in source.places for word in name):
         return None
     pieces = [p for p in range(1, len(name)) if source.find_words("".join(name[:p]))]
     for cut in reversed(pieces):
         rest = source.find_words("".join(name[cut:]))
-        if rest and (mention.kind != "person" or cut > 1 or len(name) - cut > 1):
+        if rest and (len(name) > 2 or _is_word(name[0], source)):
             return Reason.EXACT, _near(source, rest[0])
     return None
+
+
+def _is_word(word: str, source: Source) -> bool:
+    """The source writes it in lower case too: a role, not a name."""
+    return any(not source.words[place].capital for place in source.places.get(word, ()))
 
 
 def _reordered(_: NameMention, name: Folded, source: Source) -> Outcome | None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import zip_longest
 
 from seatrial.guards.names.fold import WORD, fold
 from seatrial.guards.names.lexicon import chinese, english
@@ -62,10 +63,10 @@ def stems(text: str) -> set[str]:
 
 
 class Passages:
-    """The source cut into passages, with an index from stem to passages."""
+    """Passages of a source in order, with an index from stem to passages."""
 
-    def __init__(self, source: Source) -> None:
-        self.passages = list(_cut(source))
+    def __init__(self, passages: Iterable[Passage]) -> None:
+        self.passages = list(passages)
         self._postings: dict[str, list[int]] = defaultdict(list)
         for number, passage in enumerate(self.passages):
             for word in passage.stems:
@@ -116,11 +117,32 @@ class Passages:
         return best
 
 
-def _cut(source: Source) -> Iterator[Passage]:
-    spans = [(t.speaker, t.span) for t in source.turns] or [(None, (0, len(source.text)))]
-    for speaker, (start, end) in spans:
-        for piece in _pieces(source.text, start, end):
-            yield Passage(speaker, piece, frozenset(stems(source.text[piece[0] : piece[1]])))
+def sentence_passages(source: Source, named: Sequence[Span]) -> Iterator[Passage]:
+    """Sentences; one that names nothing belongs to the sentence before it too: the Coral plan. We took it.
+
+    `named` are the spans of names in order.
+    """
+    starts = [start for start, _ in named]
+    for speaker, (start, end) in _turns(source):
+        found = [(start + s.span[0], start + s.span[1]) for s in split_sentences(source.text[start:end])]
+        for (first, last), following in zip_longest(found, found[1:]):
+            nameless = following and bisect_right(starts, following[1]) == bisect_left(starts, following[0])
+            said = source.text[first : following[1] if nameless else last]
+            yield Passage(speaker, (first, last), frozenset(stems(said)))
+
+
+def _turns(source: Source) -> list[tuple[str | None, Span]]:
+    return [(t.speaker, t.span) for t in source.turns] or [(None, (0, len(source.text)))]
+
+
+def turn_passages(source: Source) -> Iterator[Passage]:
+    """Turns, the long ones cut at sentences."""
+    for speaker, (start, end) in _turns(source):
+        for first, last in _pieces(source.text, start, end):
+            said = source.text[first:last]
+            trimmed = first + len(said) - len(said.lstrip()), first + len(said.rstrip())
+            if trimmed[0] < trimmed[1]:
+                yield Passage(speaker, trimmed, frozenset(stems(said)))
 
 
 def _pieces(text: str, start: int, end: int) -> Iterator[Span]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
+from seatrial.guards.names.lac_files import traditional_to_simplified
 from seatrial.guards.names.lexicon import chinese
 from seatrial.guards.names.model import NameMention
-from seatrial.guards.names.sound import like_sounding
+from seatrial.guards.names.sound import alike
 
 _DOTS = "·・•‧．"
 _HAN = "\u3400-\u9fff"
@@ -23,15 +24,12 @@ def sentences_that_matter(names: Iterable[tuple[str, NameMention]], text: str) -
     `names` are mentions with what they are compared by, in simplified characters.
     """
     parts: set[str] = set()
-    characters: frozenset[str] | None = None
     for key, mention in names:
         parts.update(re.escape(part) for part in _parts(key))
+        parts.update(_family(mention))
         if key in text:
             continue
-        if characters is None:
-            characters = frozenset(text)
-        parts.update(_absent(key, mention, characters))
-    parts.update(f"{re.escape(s)}[{_HAN}]" for _, m in names if m.surname for s in [m.surname])
+        parts.update(_absent(key, mention, text))
     return re.compile("|".join(sorted(parts)) if parts else r"(?!)")
 
 
@@ -43,11 +41,18 @@ def _parts(key: str) -> Iterator[str]:
         yield from (key[i : i + 2] for i in range(len(key) - 1))
 
 
-def _absent(key: str, mention: NameMention, characters: frozenset[str]) -> Iterator[str]:
+def _family(mention: NameMention) -> Iterator[str]:
+    """Anybody with that surname: 王小明, 王总, 老王."""
+    if mention.surname:
+        surname = re.escape(mention.surname.translate(traditional_to_simplified()))
+        yield f"{surname}[{_HAN}]"
+        yield f"[{''.join(chinese().nicknames)}]{surname}"
+
+
+def _absent(key: str, mention: NameMention, text: str) -> Iterator[str]:
     """What the nearest name may look like: the same sound, or the same title behind another surname."""
-    classes = [like_sounding(c, characters) for c in key if "\u3400" <= c <= "\u9fff"]
-    if classes and all(classes):
-        yield "".join(f"[{''.join(sorted(same))}]" for same in classes)
+    if pattern := alike(key, text):
+        yield pattern
     if mention.title:
         yield (
             f"[{''.join(sorted(chinese().surnames))}]{re.escape(mention.title)}"

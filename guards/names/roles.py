@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from seatrial.guards.names.model import NameMention
-from seatrial.guards.names.passages import Passages, Span, stems
+from seatrial.guards.names.passages import Passages, Span, sentence_passages, stems
 from seatrial.guards.names.source import HAN, Source, folded_words, simplified
 from seatrial.guards.sentences import split_sentences
 from seatrial.guards.verdict import Nearest
@@ -31,9 +31,12 @@ _HEAD = re.compile(r" ([a-z]{3,})")
 Name = str  # what a name is compared by
 
 
-def wrongly_placed(told: Source, heard: Source, passages: Passages) -> Iterator[tuple[NameMention, Nearest]]:
+def wrongly_placed(told: Source, heard: Source) -> Iterator[tuple[NameMention, Nearest]]:
     """Names of the summary whose surroundings belong to a rival, with the rival in the source."""
-    rivals = _rivals(told, heard)
+    rivals = _rivals(told, heard) if told.mentions else {}
+    if not any(rivals.get(_name(mention)) for mention in told.mentions):
+        return
+    passages = Passages(sentence_passages(heard, [mention.span for mention in heard.mentions]))
     places = {name: _places(name, heard) for name in rivals}
     for sentence in split_sentences(told.text):
         inside = [m for m in told.mentions if sentence.span[0] <= m.span[0] < sentence.span[1]]

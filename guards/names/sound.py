@@ -34,7 +34,20 @@ def sounds(character: str) -> frozenset[str]:
     return frozenset(found | set(chinese().surname_readings.get(character, ())[:1]))
 
 
-def like_sounding(character: str, among: frozenset[str]) -> frozenset[str]:
-    """The characters `among` others that can sound like `character`, itself included where it is there."""
+def alike(name: str, text: str) -> str | None:
+    """A pattern for what sounds like `name` in `text`; None where a syllable of it does not occur there."""
+    among = _characters(text)
+    classes = [_like(character, among) for character in name if sounds(character)]
+    if not classes or not all(classes):
+        return None
+    return "".join(f"[{''.join(sorted(same))}]" for same in classes)
+
+
+@lru_cache(maxsize=8)
+def _characters(text: str) -> frozenset[str]:
+    return frozenset(text)
+
+
+def _like(character: str, among: frozenset[str]) -> frozenset[str]:
     own = sounds(character)
     return frozenset(other for other in among if not own.isdisjoint(sounds(other)))

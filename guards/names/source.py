@@ -48,6 +48,13 @@ class Source:
         pattern = sentences_that_matter(names, self.han) if names else None
         self._wanted = lambda piece: pattern is not None and pattern.search(simplified(piece))
 
+    def knows(self, mention: NameMention) -> bool:
+        """Is it one of the people who are known besides, whole or in part?"""
+        if mention.script == "han":
+            return any(simplified(mention.bare) == simplified(name) for name in self.known)
+        words = set(folded_words(mention.given or mention.text))
+        return any(words and words <= set(folded_words(name)) for name in self.known)
+
     @cached_property
     def turns(self) -> list[Turn]:
         return read_turns(self.text)

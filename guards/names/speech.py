@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from seatrial.guards.names.fold import WORD, fold
 from seatrial.guards.names.lexicon import chinese, english
 from seatrial.guards.names.model import NameMention, Script
-from seatrial.guards.names.passages import Passages, Span, stems
+from seatrial.guards.names.passages import Passages, Span, stems, turn_passages
 from seatrial.guards.names.source import Source, folded_words, simplified
 from seatrial.guards.names.tagger import has_chinese
 from seatrial.guards.sentences import split_sentences
@@ -43,11 +43,11 @@ class Statement:
     script: Script
 
 
-def wrongly_given(told: Source, heard: Source, passages: Passages) -> Iterator[tuple[Statement, Nearest]]:
-    """Statements that another speaker made, with the passage where it was made."""
-    if len(passages.speakers) < 2:
-        return
-    for statement in statements(told, heard):
+def wrongly_given(told: Source, heard: Source) -> Iterator[tuple[Statement, str, Nearest]]:
+    """Statements that another speaker made, with that speaker and the passage."""
+    given = statements(told, heard) if len(heard.speakers) > 1 else []
+    passages = Passages(turn_passages(heard) if given else ())
+    for statement in given:
         words = stems(told.text[slice(*statement.content)])
         if sum(1 for w in words if passages.weight(w) > 0) < LEAST_STEMS:
             continue
@@ -57,7 +57,7 @@ def wrongly_given(told: Source, heard: Source, passages: Passages) -> Iterator[t
             continue
         speaker, (share, span) = max(best.items(), key=lambda item: (item[1][0], item[0]))
         if share >= ENOUGH and share - own >= MARGIN:
-            yield statement, Nearest(f"{speaker}: {heard.text[slice(*span)].strip()}"[:200], span)
+            yield statement, speaker, Nearest(heard.text[slice(*span)], span)
 
 
 def _script(name: str) -> Script:
@@ -74,14 +74,15 @@ def statements(told: Source, heard: Source) -> list[Statement]:
     """What the summary gives to whom, in order."""
     found: list[Statement] = []
     for sentence in split_sentences(told.text):
-        found += _in_sentence(told.text, sentence.span, heard)
+        found += _in_sentence(told, sentence.span, heard)
     return found
 
 
-def _in_sentence(text: str, sentence: Span, heard: Source) -> list[Statement]:
+def _in_sentence(told: Source, sentence: Span, heard: Source) -> list[Statement]:
+    text = told.text
     openings = [
         (label, named, verb_end)
-        for label, named in _named_speakers(text, sentence, heard.speakers)
+        for label, named in _named_speakers(told, sentence, heard.speakers)
         if (verb_end := _reporting_verb(text, named[1], sentence[1])) is not None
     ]
     ends = [named[0] for _, named, _ in openings[1:]] + [sentence[1]] * bool(openings)
@@ -92,30 +93,62 @@ def _in_sentence(text: str, sentence: Span, heard: Source) -> list[Statement]:
     ]
 
 
-def _named_speakers(text: str, sentence: Span, labels: tuple[str, ...]) -> list[tuple[str, Span]]:
-    """Labels of the source as they stand in one sentence, the longest first where they overlap."""
-    piece = text[slice(*sentence)]
-    found: list[tuple[str, Span]] = []
+def _named_speakers(told: Source, sentence: Span, labels: tuple[str, ...]) -> list[tuple[str, Span]]:
+    """Speakers of the source in one sentence: by the whole label, or by a part of one label only."""
+    piece = told.text[slice(*sentence)]
     words = [(m.start(), m.end(), fold(m.group())) for m in WORD.finditer(piece)]
-    for label in labels:
-        folded = folded_words(label)
-        digits = re.search(r"\d+$", label)
-        if folded:
-            for at in range(len(words) - len(folded) + 1):
-                if tuple(w for _, _, w in words[at : at + len(folded)]) == folded:
-                    start, end = words[at][0], words[at + len(folded) - 1][1]
-                    if digits and not (number := re.match(rf"\s?{digits.group()}\b", piece[end:])):
-                        continue
-                    found.append((label, (start, end + (number.end() if digits and number else 0))))
-        elif len(label) > 1:
-            key, plain = simplified(label), simplified(piece)
-            found += [(label, (m.start(), m.end())) for m in re.finditer(re.escape(key), plain)]
-    base = sentence[0]
+    found = [
+        (label, (sentence[0] + start, sentence[0] + end))
+        for label in labels
+        for start, end in (_latin_label(label, words, piece) or _han_label(label, piece))
+    ]
+    found += [
+        (label, mention.span)
+        for mention in told.mentions
+        if sentence[0] <= mention.span[0] < sentence[1] and (label := speaker_of(mention, labels))
+    ]
     kept: list[tuple[str, Span]] = []
-    for label, (start, end) in sorted(found, key=lambda f: (f[1][0], -f[1][1])):
-        if not kept or base + start >= kept[-1][1][1]:
-            kept.append((label, (base + start, base + end)))
+    for label, span in sorted(found, key=lambda f: (f[1][0], -f[1][1])):
+        if not kept or span[0] >= kept[-1][1][1]:
+            kept.append((label, span))
     return kept
+
+
+def _latin_label(label: str, words: list[tuple[int, int, str]], piece: str) -> list[Span]:
+    folded = folded_words(label)
+    number = re.search(r"\s?\d+$", label)
+    found: list[Span] = []
+    for at in range(len(words) - len(folded) + 1 if folded else 0):
+        if tuple(word for _, _, word in words[at : at + len(folded)]) != folded:
+            continue
+        start, end = words[at][0], words[at + len(folded) - 1][1]
+        if number is None or re.match(rf"\s?{number.group().strip()}\b", piece[end:]):
+            found.append((start, end + (len(number.group()) if number else 0)))
+    return found
+
+
+def _han_label(label: str, piece: str) -> list[Span]:
+    if len(label) < 2 or folded_words(label):
+        return []
+    return [m.span() for m in re.finditer(re.escape(simplified(label)), simplified(piece))]
+
+
+def speaker_of(mention: NameMention, labels: tuple[str, ...]) -> str | None:
+    """The one label that the mention can stand for: Karen for Karen Whitfield, 陈总 for 陈思远."""
+    fitting = [label for label in labels if _may_stand_for(mention, label)]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def _may_stand_for(mention: NameMention, label: str) -> bool:
+    if mention.script == "latin":
+        return set(folded_words(mention.given or mention.text)) <= set(folded_words(label))
+    if mention.given is None and mention.surname:
+        return simplified(mention.surname) in (
+            simplified(label)[:1],
+            simplified(label)[:2],
+            simplified(label)[-1:],
+        )
+    return simplified(mention.bare) in simplified(label)
 
 
 def _reporting_verb(text: str, start: int, end: int) -> int | None:
@@ -135,14 +168,3 @@ def _reporting_verb(text: str, start: int, end: int) -> int | None:
     if first is None or first[0] > 6:
         return None
     return start + first[0] + len(first[2]) if first[2] in lexicon.asserting else -1
-
-
-def speaker_of(mention: NameMention, labels: tuple[str, ...]) -> str | None:
-    """The one label that the mention can stand for."""
-    name = folded_words(mention.given or mention.text)
-    fitting = [
-        label
-        for label in labels
-        if (set(name) <= set(folded_words(label)) if name else mention.bare in label)
-    ]
-    return fitting[0] if len(fitting) == 1 else None

@@ -52,6 +52,8 @@ def sentences(text: str) -> Iterator[tuple[int, str]]:
 def tag(text: str, wanted: Callable[[str], object] = has_chinese) -> list[Word]:
     """Tagged words of the Chinese sentences of `text`, and of those only the ones that are `wanted`."""
     pieces = [(start, piece) for start, piece in sentences(text) if has_chinese(piece) and wanted(piece)]
+    if not pieces:
+        return []
     tagged = _network().tag_many([piece for _, piece in pieces])
     return [
         Word(word, label, (start + at, start + at + len(word)))
