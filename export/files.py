@@ -30,7 +30,7 @@ def writing_folder(out: Path, *, sources: Iterable[Path] = (), needed_bytes: int
     """
     out = out.absolute()
     refuse_overlap(out, sources)
-    _make_parent(out)
+    make_parent(out)
     _clear_leftovers(out)
     require_space(out.parent, needed_bytes)
     temporary = out.with_name(f".{out.name}{_PARTIAL}{os.getpid()}")
@@ -85,7 +85,8 @@ def _sha256(path: Path, _size: int, _mtime_ns: int) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
-def _make_parent(out: Path) -> None:
+def make_parent(out: Path) -> None:
+    """Make the folder that `out` will stand in. Raises UserError when `out` is in use by something else."""
     if out.is_file():
         raise UserError(f"the output {out} is a file; name a folder")
     try:

@@ -178,3 +178,8 @@ def covered(spans: set[tuple[int, int]]) -> int:
         total += max(0, start + length - max(start, end))
         end = max(end, start + length)
     return total
+
+
+def count_nodes(path: Path) -> int:
+    """Nodes of a graph's main body."""
+    return len(_parse(path).graph.node)

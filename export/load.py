@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 import transformers
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoModelForCausalLM
 
 from seatrial.errors import UserError
 from seatrial.export.limits import check_config, check_safetensors
@@ -26,12 +26,15 @@ from seatrial.export.source import Source
 class Loaded:
     """A torch model ready to be traced, and its figures."""
 
+    folder: Path  # with config and safetensors
     model: Any
     config: Any
     layers: int
     kv_heads: int
     head_dim: int
     context: int
+    vocabulary: int
+    window: int | None  # of its attention, where it has one
 
 
 def load_torch(source: Source, work: Path, *, allow_pickle: bool = False) -> Loaded:
@@ -46,7 +49,7 @@ def load_torch(source: Source, work: Path, *, allow_pickle: bool = False) -> Loa
     check_config(folder)
     check_safetensors(folder)
     model = _from_folder(folder, allow_pickle)
-    return Loaded(model, model.config, *_figures(model.config))
+    return Loaded(folder, model, model.config, *_figures(model.config))
 
 
 def _from_folder(folder: Path, allow_pickle: bool) -> Any:
@@ -100,23 +103,27 @@ def _dequantized(source: Source, work: Path) -> Path:
     return folder
 
 
-def _figures(config: Any) -> tuple[int, int, int, int]:
-    """layers, KV heads, head_dim and context of a transformers config."""
+def _figures(config: Any) -> tuple[int, int, int, int, int, int | None]:
+    """layers, KV heads, head_dim, context, vocabulary and window of a transformers config."""
     text = config.get_text_config()
     heads = int(text.num_attention_heads)
     kv_heads = getattr(text, "num_key_value_heads", None) or heads
     head_dim = getattr(text, "head_dim", None) or int(text.hidden_size) // heads
     context = getattr(text, "max_position_embeddings", None) or 2048
-    return int(text.num_hidden_layers), int(kv_heads), int(head_dim), int(context)
+    window = getattr(text, "sliding_window", None) if getattr(text, "use_sliding_window", True) else None
+    return (
+        int(text.num_hidden_layers),
+        int(kv_heads),
+        int(head_dim),
+        int(context),
+        int(text.vocab_size),
+        window,
+    )
 
 
-def load_config(folder: Path) -> Any:
-    """A folder's transformers config; UserError when transformers does not know it without remote code."""
-    try:
-        with quiet():
-            return AutoConfig.from_pretrained(folder, trust_remote_code=False, local_files_only=True)
-    except (ValueError, OSError, KeyError, TypeError) as error:
-        raise UserError(f"{folder}: its config.json is not usable: {first_line(error)}") from error
+def weight_bytes(loaded: Loaded) -> int:
+    """Bytes of the weights in fp32, tied ones once."""
+    return sum(parameter.numel() for parameter in loaded.model.parameters()) * 4
 
 
 def first_line(error: BaseException) -> str:

@@ -46,7 +46,7 @@ class GraphRunner:
         for name in self.taps:
             if name not in known:
                 proto.graph.output.append(onnx.ValueInfoProto(name=name))
-        self.session = self._open(proto, graph.path.parent, threads)
+        self.session = open_session(proto.SerializeToString(), graph.path.parent, threads)
         self._inputs = {value.name: value for value in self.session.get_inputs()}
         self._outputs = [value.name for value in self.session.get_outputs()]
         self._past = [name for name in self._inputs if name.startswith("past_key_values.")]
@@ -102,22 +102,21 @@ class GraphRunner:
         taps = {name: _join([part[name] for part in parts]) for name in self.taps}
         return Ran(np.concatenate([part["logits"] for part in parts], axis=1), present, taps)
 
-    @staticmethod
-    def _open(proto: onnx.ModelProto, folder: Path, threads: int) -> ort.InferenceSession:
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.log_severity_level = 4  # what matters is raised
-        # Weights stay in the mapped file: parity must not cost a second copy of them.
-        options.add_session_config_entry("session.disable_prepacking", "1")
-        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-        try:
-            return ort.InferenceSession(
-                proto.SerializeToString(), sess_options=options, providers=["CPUExecutionProvider"]
-            )
-        except Exception as error:  # onnxruntime raises a class of its own per status code
-            raise UserError(
-                f"onnxruntime cannot load the graph: {str(error).splitlines()[0][:300]}"
-            ) from error
+
+def open_session(proto: bytes, folder: Path, threads: int = 0) -> ort.InferenceSession:
+    """A session over a graph in memory whose data files lie in `folder`. Raises UserError when it does not load.
+
+    Weights stay in the mapped file: parity must not cost a second copy of them.
+    """
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 4  # what matters is raised
+    options.add_session_config_entry("session.disable_prepacking", "1")
+    options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+    try:
+        return ort.InferenceSession(proto, sess_options=options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # onnxruntime raises a class of its own per status code
+        raise UserError(f"onnxruntime cannot load the graph: {str(error).splitlines()[0][:300]}") from error
 
 
 def _join(values: list[np.ndarray]) -> np.ndarray:

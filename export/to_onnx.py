@@ -9,10 +9,10 @@ from __future__ import annotations
 import gc
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import onnx_ir as ir
 
@@ -21,19 +21,21 @@ from seatrial.export.anatomy import find_anatomy
 from seatrial.export.attention import install
 from seatrial.export.bundle import DATA, MODEL, write_info, writing_bundle
 from seatrial.export.embedded import Progress
-from seatrial.export.files import refuse_overlap, require_space
-from seatrial.export.graph_file import read_graph_file
-from seatrial.export.load import Loaded, load_torch
+from seatrial.export.files import make_parent, refuse_overlap, require_space
+from seatrial.export.graph_file import count_nodes, read_graph_file
+from seatrial.export.limits import check_config, check_safetensors
+from seatrial.export.load import Loaded, load_torch, weight_bytes
 from seatrial.export.parity import Case, Check, Reference, compare, make_cases
 from seatrial.export.quiet import quiet
 from seatrial.export.reference import references
 from seatrial.export.rewrite import Applied, rewrite_graph
 from seatrial.export.runner import GraphRunner
+from seatrial.export.second_door import LOST, export_decoder, export_other, is_decoder
 from seatrial.export.source import Source
 from seatrial.export.texts import write_texts
 from seatrial.export.trace import EXAMPLE_TOKENS, trace
 
-Exporter = Literal["auto", "attention", "optimum"]
+Exporter = str  # auto | attention | optimum
 
 
 @dataclass(frozen=True)
@@ -69,59 +71,114 @@ def export_bundle(
     say = progress or (lambda _message, _share: None)
     out = Path(out).absolute()
     refuse_overlap(out, [source.path])
-    out.parent.mkdir(parents=True, exist_ok=True)
+    make_parent(out)
+    if source.kind == "hf" and not is_decoder(source.path):
+        return _export_other(source, out, say)
     with tempfile.TemporaryDirectory(prefix=f".{out.name}.work-", dir=out.parent) as work:
         say(f"loading {source.name}", None)
         loaded = load_torch(source, Path(work), allow_pickle=allow_pickle)
-        weight_bytes = sum(p.numel() for p in loaded.model.parameters()) * 4
-        require_space(out.parent, int(weight_bytes * 1.05) + (64 << 20))
-        cases = make_cases(
-            loaded.config.get_text_config().vocab_size, _window(loaded), loaded.context, EXAMPLE_TOKENS
-        )
+        require_space(out.parent, weight_bytes(loaded) + (64 << 20))
+        cases = make_cases(loaded.vocabulary, loaded.window, loaded.context, EXAMPLE_TOKENS)
         say("running torch for reference", 0.1)
         wanted = references(loaded.model, loaded.layers, cases)
-        return _write(source, loaded, out, cases, wanted, say)
+        return _write(source, loaded, out, _Plan(cases, wanted, exporter, say))
 
 
-def _write(
-    source: Source,
-    loaded: Loaded,
-    out: Path,
-    cases: Sequence[Case],
-    wanted: Sequence[Reference],
-    say: Progress,
-) -> ExportResult:
-    """Trace, rewrite, save and check inside the writing block."""
-    checks: list[Check] = []
-    notes: list[str] = []
-    info: dict[str, Any] = {}
+@dataclass(frozen=True)
+class _Plan:
+    """What one export was asked for and is checked against."""
+
+    cases: Sequence[Case]
+    wanted: Sequence[Reference]
+    exporter: Exporter
+    say: Progress
+
+
+def _write(source: Source, loaded: Loaded, out: Path, plan: _Plan) -> ExportResult:
+    """Make the graph, save and check it inside the writing block."""
+    done = ExportResult(None, [], [], {})
     try:
         with writing_bundle(out, sources=[source.path]) as folder:
-            say("tracing the model", 0.2)
-            graph = trace_loaded(loaded)
-            say("fusing and rewriting", 0.7)
-            with quiet():
-                applied = rewrite_graph(graph, loaded.context)
-            notes += [*_rewrite_notes(applied), *write_texts(source, loaded, folder)]
-            say("writing weights", 0.8)
-            save_graph(graph, folder)
-            info = _info(source, loaded, applied)
+            info = _make_graph(source, loaded, folder, plan, done)
             loaded.model = None
-            del graph
             gc.collect()
-            say("comparing with torch", 0.9)
-            checks += check_graph(folder / MODEL, cases, wanted)
-            if any(check.verdict == "fail" for check in checks):
+            plan.say("comparing with torch", 0.9)
+            done.checks.extend(check_graph(folder / MODEL, plan.cases, plan.wanted))
+            done.info.update(info, **_summary(done, folder))
+            if done.failed:
                 raise _ParityMiss
-            info |= {"checks": [check.to_json() for check in checks], "notes": notes, "sizes": _sizes(folder)}
-            write_info(folder, info)
+            write_info(folder, done.info)
     except _ParityMiss:
-        return ExportResult(None, checks, notes, info)
-    return ExportResult(out, checks, notes, info)
+        return done
+    return replace(done, bundle=out)
+
+
+def _make_graph(
+    source: Source, loaded: Loaded, folder: Path, plan: _Plan, done: ExportResult
+) -> dict[str, Any]:
+    """Graph and small files by the door that was asked for, or by the one that opens."""
+    if plan.exporter != "optimum":
+        try:
+            return _first_door(source, loaded, folder, plan, done)
+        except NotThroughInterface as error:
+            if plan.exporter == "attention":
+                raise
+            done.notes.append(str(error))
+    plan.say("exporting with optimum", 0.2)
+    export_decoder(loaded.folder, folder)
+    done.notes.extend([LOST, *write_texts(source, loaded, folder)])
+    return _info(source, loaded, "optimum", {"nodes": count_nodes(folder / MODEL)})
+
+
+def _first_door(
+    source: Source, loaded: Loaded, folder: Path, plan: _Plan, done: ExportResult
+) -> dict[str, Any]:
+    """Trace through the swapped attention, rewrite, save."""
+    plan.say("tracing the model", 0.2)
+    graph = trace_loaded(loaded)
+    plan.say("fusing and rewriting", 0.7)
+    with quiet():
+        applied = rewrite_graph(graph, loaded.context)
+    done.notes.extend([*_rewrite_notes(applied), *write_texts(source, loaded, folder)])
+    plan.say("writing weights", 0.8)
+    save_graph(graph, folder)
+    figures = {
+        "nodes": applied.nodes_after,
+        "attention_nodes": applied.attention_nodes,
+        "rotary_absorbed": applied.rotary_absorbed,
+        "projections_packed": applied.projections_packed,
+    }
+    return _info(source, loaded, "attention", figures)
+
+
+def _export_other(source: Source, out: Path, say: Progress) -> ExportResult:
+    """An encoder or encoder-decoder model: optimum's files, parity, no KV cache of ours."""
+    say("exporting with optimum", None)
+    check_config(source.path)
+    check_safetensors(source.path)
+    done = ExportResult(
+        None, [], ["no decoder: exported by optimum, for the graph alone; it cannot be run here"], {}
+    )
+    try:
+        with writing_bundle(out, sources=[source.path]) as folder:
+            done.checks.extend(export_other(source.path, folder))
+            done.info.update(_origin(source, "optimum"), **_summary(done, folder))
+            if done.failed:
+                raise _ParityMiss
+            write_info(folder, done.info)
+    except _ParityMiss:
+        return done
+    return replace(done, bundle=out)
+
+
+class NotThroughInterface(UserError):
+    """The model's attention cannot be swapped; another exporter may still take it."""
 
 
 def trace_loaded(loaded: Loaded) -> ir.Model:
-    """The graph of a loaded model, through the swapped attention. Raises UserError when it cannot be taken."""
+    """The graph of a loaded model, through the swapped attention. Raises NotThroughInterface when it cannot
+    be taken.
+    """
     from torch.onnx.errors import OnnxExporterError
 
     name = install()
@@ -129,10 +186,10 @@ def trace_loaded(loaded: Loaded) -> ir.Model:
         with quiet():
             loaded.model.set_attn_implementation(name)
             return trace(loaded.model, loaded.layers, loaded.kv_heads, loaded.head_dim)
-    except (OnnxExporterError, ValueError, KeyError, NotImplementedError) as error:
-        raise UserError(
-            f"{type(loaded.model).__name__} does not go through transformers' attention interface "
-            f"({_cause(error)}); try --exporter optimum"
+    except (OnnxExporterError, ValueError, KeyError, NotImplementedError, RuntimeError) as error:
+        raise NotThroughInterface(
+            f"{type(loaded.model).__name__} does not go through the attention interface ({_cause(error)}); "
+            "optimum's exporter is the second door"
         ) from error
     finally:
         loaded.model.set_attn_implementation("eager")
@@ -143,7 +200,7 @@ def _cause(error: BaseException) -> str:
     while error.__cause__ is not None:
         error = error.__cause__
     lines = [line for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0][:160] if lines else 'no reason given'}"
+    return f"{type(error).__name__}: {lines[0][:120] if lines else 'no reason given'}"
 
 
 def save_graph(graph: ir.Model, folder: Path) -> None:
@@ -159,11 +216,6 @@ def check_graph(model: Path, cases: Sequence[Case], wanted: Sequence[Reference])
     return compare(GraphRunner(graph, residuals), cases, wanted)
 
 
-def _window(loaded: Loaded) -> int | None:
-    text = loaded.config.get_text_config()
-    return getattr(text, "sliding_window", None) if getattr(text, "use_sliding_window", True) else None
-
-
 def _rewrite_notes(applied: Applied) -> list[str]:
     n = applied.attention_nodes
     found = [f"{applied.nodes_after} nodes (traced: {applied.nodes_before})"]
@@ -177,29 +229,39 @@ def _rewrite_notes(applied: Applied) -> list[str]:
     return found
 
 
-def _info(source: Source, loaded: Loaded, applied: Applied) -> dict[str, Any]:
-    names = ("seatrial", "torch", "transformers", "onnx", "onnxruntime", "onnxscript", "onnx-ir")
+def _origin(source: Source, exporter: str) -> dict[str, Any]:
+    names = ("seatrial", "torch", "transformers", "optimum", "onnx", "onnxruntime", "onnxscript", "onnx-ir")
     return {
         "kind": "export",
         "source": {"kind": source.kind, "name": source.name, "sha256": source.sha256},
         "versions": {name: version(name) for name in names},
-        "exporter": "attention",
+        "exporter": exporter,
+    }
+
+
+def _info(source: Source, loaded: Loaded, exporter: str, graph: dict[str, int]) -> dict[str, Any]:
+    kv = {
+        "layers": loaded.layers,
+        "kv_heads": loaded.kv_heads,
+        "head_dim": loaded.head_dim,
+        "dtype": "float32",
+    }
+    origin = _origin(source, exporter)
+    return {
+        **origin,
         "example_tokens": EXAMPLE_TOKENS,
-        "graph": {
-            "nodes": applied.nodes_after,
-            "attention_nodes": applied.attention_nodes,
-            "rotary_absorbed": applied.rotary_absorbed,
-            "projections_packed": applied.projections_packed,
-            "logits": "every position",
-        },
-        "kv": {
-            "layers": loaded.layers,
-            "kv_heads": loaded.kv_heads,
-            "head_dim": loaded.head_dim,
-            "dtype": "float32",
-        },
+        "graph": {**graph, "logits": "every position"},
+        "kv": kv,
+    }
+
+
+def _summary(done: ExportResult, folder: Path) -> dict[str, Any]:
+    return {
+        "checks": [check.to_json() for check in done.checks],
+        "notes": done.notes,
+        "sizes": _sizes(folder),
     }
 
 
 def _sizes(folder: Path) -> dict[str, int]:
-    return {name: (folder / name).stat().st_size for name in (MODEL, DATA) if (folder / name).is_file()}
+    return {file.name: file.stat().st_size for file in sorted(folder.iterdir()) if ".onnx" in file.name}

@@ -1,8 +1,8 @@
 """Chains of reshapes that end in the shape they began with are removed; dynamic target shapes become static
 ones.
 
-Around every attention node the exporter writes (B, T, H*D) -> (B, T, H, D) -> (B, T, H*D), with the target shape
-computed at run time. It does not touch a reshape whose shapes are not known.
+Around every attention node the exporter writes (B, T, H*D) -> (B, T, H, D) -> (B, T, H*D), with the target
+shape computed at run time. It does not touch a reshape whose shapes are not known.
 """
 
 from __future__ import annotations

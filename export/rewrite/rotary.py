@@ -123,9 +123,9 @@ def _swapped(anchor: ir.Node, source: ir.Value) -> ir.Value:
 def _joined(anchor: ir.Node, source: ir.Value) -> ir.Value:
     """(B, T, H*D) from (B, T, H, D); the value before a reshape that only split it."""
     split = made_by(source, "Reshape")
-    if split is not None and split.inputs[0] is not None and split.inputs[0].shape is not None:
-        if len(split.inputs[0].shape) == 3:
-            return split.inputs[0]
+    before = split.inputs[0] if split is not None else None
+    if before is not None and before.shape is not None and len(before.shape) == 3:
+        return before
     if source.shape is None or anchor.graph is None:
         raise ValueError(f"the shape of {source.name} is not known")
     width = int(source.shape[2]) * int(source.shape[3])

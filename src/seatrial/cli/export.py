@@ -1,7 +1,8 @@
-"""`seatrial export MODEL OUT`: a model in any form becomes a bundle, compared with torch before it is named."""
+"""`seatrial export MODEL OUT`: any model becomes a bundle, compared with torch before it gets its name."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,10 +11,20 @@ import typer
 from seatrial.errors import EXIT_CHECK_FAILED, EXIT_DONE, UserError
 
 
+class Exporter(StrEnum):
+    """The doors to ONNX: the swapped attention, or optimum's exporter."""
+
+    AUTO = "auto"
+    ATTENTION = "attention"
+    OPTIMUM = "optimum"
+
+
 def export(
     model: Annotated[str, typer.Argument(help="A folder, a hub id, a GGUF file, or `embedded`.")],
     out: Annotated[Path, typer.Argument(help="The bundle to write; with --verify, the bundle to check.")],
-    exporter: Annotated[str, typer.Option(help="auto, attention or optimum.")] = "auto",
+    exporter: Annotated[
+        Exporter, typer.Option(help="Which exporter; auto takes the first that can.")
+    ] = Exporter.AUTO,
     verify: Annotated[
         bool, typer.Option("--verify", help="Check OUT against MODEL and name faults.")
     ] = False,
@@ -22,8 +33,6 @@ def export(
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> int:
     """Export MODEL to a bundle at OUT, checked against torch; or check a bundle made by anyone (--verify)."""
-    if exporter not in ("auto", "attention", "optimum"):
-        raise UserError(f"--exporter {exporter} is unknown; use auto, attention or optimum")
     _require_extra()
     from seatrial.cli.progress import stage_progress
     from seatrial.export.source import resolve
@@ -40,9 +49,9 @@ def export(
             result = export_bundle(
                 source,
                 out,
-                exporter=exporter,
+                exporter=exporter.value,
                 progress=progress,
-                allow_pickle=allow_pickle,  # type: ignore[arg-type]
+                allow_pickle=allow_pickle,
             )
             report = {
                 **result.info,
