@@ -185,6 +185,7 @@ class Judged:
 
     caught: Interval
     false_stops: Interval
+    gain: Interval  # caught less false stops: 0 is chance
     bad_runs: int
     good_runs: int
     documents: int
@@ -210,14 +211,19 @@ def judge_by_folds(
 def rates(stopped: Bools, bad: Bools, documents: Sequence[str], *, draws: int, seed: int = 0) -> Judged:
     """Shares of bad and of good runs that were stopped, with intervals by document."""
 
-    def share(of: Bools) -> Interval:
-        def mean(rows: NDArray[np.intp]) -> float:
-            chosen = rows[of[rows]]
-            return float(stopped[chosen].mean()) if len(chosen) else math.nan
+    def share(rows: NDArray[np.intp], of: Bools) -> float:
+        chosen = rows[of[rows]]
+        return float(stopped[chosen].mean()) if len(chosen) else math.nan
 
-        return by_document(mean, documents, draws=draws, seed=seed)
-
-    return Judged(share(bad), share(~bad), int(bad.sum()), int((~bad).sum()), len(set(documents)))
+    interval = lambda statistic: by_document(statistic, documents, draws=draws, seed=seed)
+    return Judged(
+        caught=interval(lambda rows: share(rows, bad)),
+        false_stops=interval(lambda rows: share(rows, ~bad)),
+        gain=interval(lambda rows: share(rows, bad) - share(rows, ~bad)),
+        bad_runs=int(bad.sum()),
+        good_runs=int((~bad).sum()),
+        documents=len(set(documents)),
+    )
 
 
 @dataclass(frozen=True)

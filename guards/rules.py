@@ -17,7 +17,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from seatrial.guards.breakdown import LoopCounter
 from seatrial.guards.thresholds import Thresholds
 
 Floats = NDArray[np.float64]
@@ -51,6 +50,8 @@ class TracedRun:
     broken_at: int | None = None
     wrong_figures: int | None = None
     ended: bool = True
+    prompt_tokens: int = 0
+    vocabulary: int | None = None
 
     def __len__(self) -> int:
         return len(self.tokens)
@@ -107,12 +108,17 @@ def risen(values: Floats, tokens: int, own_start: int) -> Floats:
 
 def loops(tokens: Sequence[int], limits: Thresholds) -> Floats:
     """How many whole times in a row the best-repeating phrase stands, as the repetition rule counts it."""
-    counter = LoopCounter(limits.repeat_ngram)
-    scores = np.empty(len(tokens))
-    for i, token in enumerate(tokens):
-        counter.push(int(token))
-        scores[i] = math.floor(counter.best(limits.repeat_tokens)[0])
-    return scores
+    ids = np.asarray(tokens, np.int64)
+    steps = np.arange(len(ids))
+    best = np.ones(len(ids))
+    for period in range(1, min(limits.repeat_ngram, len(ids) - 1) + 1):
+        same = np.zeros(len(ids), bool)
+        same[period:] = ids[period:] == ids[:-period]
+        run = steps - np.maximum.accumulate(np.where(same, -1, steps))
+        covered = run + period
+        times = covered / period
+        best = np.where((run > 0) & (covered >= limits.repeat_tokens) & (times > best), times, best)
+    return np.floor(best)
 
 
 def squeezed(tokens: Sequence[int], window: int) -> Floats:

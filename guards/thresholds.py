@@ -12,6 +12,7 @@ that out.
 
 from __future__ import annotations
 
+import json
 import math
 import tomllib
 from collections.abc import Mapping
@@ -160,6 +161,31 @@ def parse_thresholds(document: Mapping[str, Any]) -> ThresholdsFile:
         names=_severities(tables["names"], "names"),
         made=Made(**{key: str(value) for key, value in tables["made"].items() if key in made_names}),
     )
+
+
+def to_toml(file: ThresholdsFile) -> str:
+    """The text of thresholds.toml; `parse_thresholds` reads it back to the same."""
+    tables: dict[str, dict[str, Any]] = {
+        "breakdown": {f.name: getattr(file.breakdown, f.name) for f in fields(Thresholds)},
+        "numbers": {reason: str(verdict) for reason, verdict in file.numbers.items()},
+        "names": {reason: str(verdict) for reason, verdict in file.names.items()},
+        "made": {f.name: getattr(file.made, f.name) for f in fields(Made) if getattr(file.made, f.name)},
+    }
+    parts = [
+        "\n".join([f"[{name}]", *(f"{_bare(key)} = {_value(value)}" for key, value in table.items())])
+        for name, table in tables.items()
+        if table
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _bare(key: str) -> str:
+    return key if key.replace("_", "").replace("-", "").isalnum() and key.isascii() else _value(key)
+
+
+def _value(value: Any) -> str:
+    """A TOML value: JSON's strings and numbers are TOML's as well, but for DEL, which must be escaped."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def mismatches(made: Made, *, model: str, weights: str, kv: str) -> list[str]:

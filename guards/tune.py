@@ -70,6 +70,7 @@ class RuleRow:
     false_stops: float
     costs: tuple[Cheapest, ...] = ()
     risk_coverage: tuple[tuple[float, float], ...] = ()
+    roc: tuple[tuple[float, float], ...] = ()  # (false stops, caught)
 
 
 @dataclass(frozen=True)
@@ -179,13 +180,11 @@ def recommend(
             f"cannot tell: {bad_runs} broken and {good_runs} good runs, {LEAST_RUNS} of each are needed",
         )
     rate = wish.max_false_stops if wish.missed_cost is None else _cheapest_rate(peaks, bad, wish)
-    setting = fit(peaks, bad, rate)
-    if setting is None:
-        return Recommendation(
-            False, f"no threshold meets this: every one stops more than {rate:.1%} of good runs"
-        )
-    held_out, _ = judge_by_folds(peaks, bad, documents, rate, draws=wish.draws)
-    meets, why = _verdict(held_out, wish, rate)
+    tried = [_try(peaks, bad, documents, wish, rate, share * rate) for share in _SHARES]
+    found = [attempt for attempt in tried if attempt is not None]
+    if not found:
+        return Recommendation(False, f"no threshold meets this: each stops over {rate:.1%} of good runs")
+    setting, held_out, meets, why = max(found, key=lambda attempt: (attempt[2], *_rank(attempt[1], rate)))
     return Recommendation(
         meets=meets,
         why=why,
@@ -202,6 +201,27 @@ def recommend(
             )
         ),
     )
+
+
+# Shares of the wished rate that thresholds are fitted to: one that uses the rate up on the runs it has seen
+# goes over it on others.
+_SHARES = (1.0, 0.6, 0.3, 0.0)
+_Attempt = tuple[Setting, Judged, bool, str]
+
+
+def _try(
+    peaks: Peaks, bad: Bools, documents: Sequence[str], wish: Wish, rate: float, fitted_to: float
+) -> _Attempt | None:
+    setting = fit(peaks, bad, fitted_to)
+    if setting is None:
+        return None
+    held_out, _ = judge_by_folds(peaks, bad, documents, fitted_to, draws=wish.draws)
+    return (setting, held_out, *_verdict(held_out, wish, rate))
+
+
+def _rank(judged: Judged, rate: float) -> tuple[float, float]:
+    """Better first: no more false stops than wished, then more caught."""
+    return -max(0.0, judged.false_stops.value - rate), judged.caught.value
 
 
 _RATES = (0.0, 0.01, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.5)
@@ -229,7 +249,7 @@ def _verdict(judged: Judged, wish: Wish, rate: float) -> tuple[bool, str]:
         f"on documents it was not fitted to it catches {_percent(judged.caught)} of broken runs and stops"
         f" {_percent(judged.false_stops)} of good ones"
     )
-    if judged.caught.value <= judged.false_stops.value:
+    if not judged.gain.low > 0:
         return False, f"no threshold meets this: no better than chance; {told}"
     if wish.missed_cost is None and judged.false_stops.value > rate:
         return False, f"no threshold meets this: more than {rate:.1%} false stops; {told}"
@@ -274,7 +294,13 @@ def _rule_rows(
             false_stops=false_stops,
             costs=tuple(cheapest_points(scores, bad, share_broken=wish.share_broken)),
             risk_coverage=tuple(risk_coverage(scores, bad, share_broken=wish.share_broken)),
+            roc=_roc(scores, bad),
         )
+
+
+def _roc(scores: Floats, bad: Bools) -> tuple[tuple[float, float], ...]:
+    found = curve(scores, bad)
+    return tuple(zip(found.false_stops.tolist(), found.caught.tolist(), strict=True))
 
 
 def _area(

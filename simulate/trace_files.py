@@ -7,9 +7,10 @@ JSON, or a token without its signals, is a broken file and is named.
 
 from __future__ import annotations
 
+import csv
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +43,39 @@ def read_traces(folder: Path) -> list[TracedRun]:
     if not runs:
         raise UserError(f"no traces in {folder}: make some with `seatrial trace TRANSCRIPTS --out {folder}`")
     return runs
+
+
+_TRUE, _FALSE = ("1", "true", "yes", "bad", "broken"), ("0", "false", "no", "good", "ok")
+
+
+def read_labels(path: Path) -> dict[str, bool]:
+    """The user's own labels: CSV with a column `run` or `document` and a column `label`; True is broken."""
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            rows = list(csv.DictReader(stream))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"labels {path} cannot be read: {error}") from None
+    labels: dict[str, bool] = {}
+    for number, row in enumerate(rows, 2):
+        name, label = row.get("run") or row.get("document"), (row.get("label") or "").strip().lower()
+        if not name or label not in (*_TRUE, *_FALSE):
+            raise UserError(
+                f"labels {path}, line {number}: a column run or document and a column label "
+                f"({' or '.join((_TRUE[-1], _FALSE[-2]))}) are needed"
+            )
+        labels[name] = label in _TRUE
+    if not labels:
+        raise UserError(f"labels {path} has no rows")
+    return labels
+
+
+def vocabulary_of(runs: Sequence[TracedRun]) -> int:
+    """The vocabulary that all traces agree on: entropies over other vocabularies cannot be compared."""
+    sizes = {run.vocabulary for run in runs if run.vocabulary is not None}
+    if len(sizes) != 1:
+        told = ", ".join(map(str, sorted(sizes))) or "none"
+        raise UserError(f"the traces tell {told} vocabulary sizes, one is needed: tune each model by itself")
+    return sizes.pop()
 
 
 def _rows(path: Path) -> list[Row]:
@@ -92,6 +126,8 @@ def _of_sweep(path: Path, job: Row, tokens: list[Row], done: Row) -> TracedRun:
         broken_at=job["plant_at"] if planted else None,
         wrong_figures=None if None in wrong else sum(w for w in wrong if w is not None),
         ended=ended,
+        prompt_tokens=job.get("prompt_tokens") or 0,
+        vocabulary=job.get("vocabulary"),
         **_arrays(path, tokens),
     )
 

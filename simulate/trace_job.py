@@ -44,6 +44,7 @@ class TraceJob:
     document: str
     transcript: str
     model: str | None = None
+    model_name: str = ""  # what the trace says instead of a path
     weights: str | None = "int4"
     kv: str = "fp32"
     max_tokens: int = 200
@@ -58,8 +59,9 @@ class TraceJob:
 
     @property
     def key(self) -> str:
-        """24 hex digits over every field."""
-        told = json.dumps(asdict(self), ensure_ascii=False, sort_keys=True)
+        """24 hex digits over every field that decides the trace."""
+        fields = {name: value for name, value in asdict(self).items() if name != "model_name"}
+        told = json.dumps(fields, ensure_ascii=False, sort_keys=True)
         return hashlib.sha256(told.encode()).hexdigest()[:24]
 
     @property
@@ -165,13 +167,14 @@ def _header(job: TraceJob, prompt_tokens: int, engines: Engines) -> dict[str, An
         "key": job.key,
         "document": job.document,
         "language": language_of(job.transcript),
-        "model": job.model or "embedded",
+        "model": job.model_name or job.model or "embedded",
         "weights": weights,
         "kv": kv,
         "kind": job.kind,
         "plant_at": None if job.plant is None else job.plant_at,
         "seed": job.seed,
         "prompt_tokens": prompt_tokens,
+        "vocabulary": engines.bundle.config.get("vocab_size"),
         "max_tokens": job.max_tokens,
         "threads": job.threads,
     }

@@ -17,7 +17,7 @@ from seatrial.errors import EXIT_BAD_INPUT, EXIT_DONE, EXIT_INTERRUPTED, UserErr
 
 def build_app() -> typer.Typer:
     """All commands in one app: the only place where they meet."""
-    from seatrial.cli import check, devices, doctor, export, ops, plan, quantize, run
+    from seatrial.cli import check, devices, doctor, export, ops, plan, quantize, run, trace, tune
 
     app = typer.Typer(
         add_completion=False,
@@ -33,6 +33,8 @@ def build_app() -> typer.Typer:
     app.command("quantize")(quantize.quantize)
     app.command("run")(run.run)
     app.command("check")(check.check)
+    app.command("trace")(trace.trace)
+    app.command("tune")(tune.tune)
     app.command("doctor")(doctor.doctor)
     return app
 
