@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+CONFIG = str(Path(__file__).with_name("config_3b.json"))
+
 
 def seatrial(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "seatrial", *arguments]
@@ -22,9 +24,10 @@ def seatrial(*arguments: str, **environment: str) -> subprocess.CompletedProcess
     ("arguments", "words"),
     [
         (["nonsense"], ["nonsense"]),
-        (["plan", "--model", "/no/such/place"], ["device"]),
+        (["plan"], ["--model"]),
         (["plan", "--model", "/no/such/place", "--device", "thin-laptop-8gb"], ["/no/such/place"]),
-        (["plan", "--model", "/no/such/place", "--device", "thin-laptop-9gb"], ["thin-laptop-8gb"]),
+        (["plan", "--model", CONFIG, "--device", "thin-laptop-9gb"], ["thin-laptop-8gb"]),
+        (["plan", "--model", CONFIG, "--device", "thin-laptop-8gb", "--ceiling", "8 G"], ["8 G", "GiB"]),
         (["devices", "show", "thin-lptop"], ["thin-laptop-8gb"]),
         (["check", "/no/such/summary", "/no/such/source"], ["/no/such/summary"]),
         (["run", "/no/such/transcript", "--device", "thin-laptop-8gb"], ["/no/such/transcript"]),

@@ -33,11 +33,7 @@ PLAN: dict[str, Any] = {
     "time": {"prefill_s": INTERVAL, "decode_ms_per_token": INTERVAL, "total_s": INTERVAL},
     "bound": {"prefill", "decode"}, "fallbacks": {}, "notes": {},
 }  # fmt: skip
-CONFIG = {
-    "model_type": "llama", "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 28,
-    "num_attention_heads": 24, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 128256,
-    "max_position_embeddings": 131072, "tie_word_embeddings": True,
-}  # fmt: skip
+CONFIG = Path(__file__).with_name("config_3b.json")
 FINDING = {"guard", "text", "span", "kind", "value", "unit", "verdict", "reason", "nearest"}
 
 
@@ -97,10 +93,8 @@ def test_run(int4_bundle, meeting: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("device", ["thin-laptop-8gb", "all"])
-def test_plan(tmp_path: Path, device: str) -> None:
-    config = tmp_path / "config.json"
-    config.write_text(json.dumps(CONFIG), encoding="utf-8")
-    done = seatrial("plan", "--model", str(config), "--device", device, "--weights", "int4", "--json")
+def test_plan(device: str) -> None:
+    done = seatrial("plan", "--model", str(CONFIG), "--device", device, "--weights", "int4", "--json")
     assert done.returncode == 0, done.stderr.decode()
     document = strict_json(done.stdout)
     plans = document["plans"] if device == "all" else [document]

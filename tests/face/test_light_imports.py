@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+CONFIG = str(Path(__file__).with_name("config_3b.json"))
 HEAVY = ("torch", "transformers", "optimum", "onnxscript", "accelerate")
 
 # Runs one command line in a fresh interpreter in which the heavy packages cannot be imported at all.
@@ -44,18 +45,6 @@ def texts(tmp_path: Path) -> tuple[str, str]:
     return str(summary), str(source)
 
 
-@pytest.fixture
-def config(tmp_path: Path) -> str:
-    path = tmp_path / "config.json"
-    path.write_text(
-        '{"model_type": "llama", "hidden_size": 3072, "intermediate_size": 8192, "num_hidden_layers": 28,'
-        '"num_attention_heads": 24, "num_key_value_heads": 8, "head_dim": 128, "vocab_size": 128256,'
-        '"max_position_embeddings": 131072, "tie_word_embeddings": true}',
-        encoding="utf-8",
-    )
-    return str(path)
-
-
 def test_help_needs_nothing_heavy() -> None:
     done = run_without((*HEAVY, "onnx", "onnxruntime", "numpy"), "--help")
     assert done.returncode == 0, done.stderr
@@ -67,9 +56,9 @@ def test_devices_needs_nothing_heavy(arguments: tuple[str, ...]) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_plan_needs_nothing_heavy(config: str) -> None:
+def test_plan_needs_nothing_heavy() -> None:
     done = run_without(
-        (*HEAVY, "onnx", "onnxruntime"), "plan", "--model", config, "--device", "thin-laptop-8gb", "--json"
+        (*HEAVY, "onnx", "onnxruntime"), "plan", "--model", CONFIG, "--device", "thin-laptop-8gb", "--json"
     )
     assert done.returncode == 0, done.stderr
 

@@ -6,6 +6,7 @@ Each command module has a Typer function; heavy rooms are imported inside it, so
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -57,6 +58,10 @@ def _version_option(
 
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the `seatrial` script: runs a command, maps errors to exit codes."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character (ASCII, GBK) gets its code, never a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run_command(sys.argv[1:] if arguments is None else arguments))
 
 
