@@ -113,8 +113,8 @@ class Child:
         logits = self._read(self._session, keep, ids, chunk, pacer, prefill_s or [])
         guard = BreakdownGuard(len(logits), self._thresholds, end_ids=self._eos)
         reason = "budget"
-        last_s = time.perf_counter()
-        limited = False
+        last_s = began_s = time.perf_counter()
+        work_s, limited = 0.0, False
         for index in range(max_tokens):
             token = int(logits.argmax())
             state = guard.observe(logits, token)
@@ -122,16 +122,19 @@ class Child:
                 reason = "end"
                 break
             now_s = time.perf_counter()
-            self._tell_token(index, token, now_s - last_s, limited, state)
+            times = {"host_s": work_s + now_s - began_s, "real_s": now_s - last_s}
             last_s = now_s
+            self._tell_token(index, token, times, limited, state)
             if state.trip is not None:
                 reason = "breakdown"
                 break
             if index + 1 == max_tokens:
                 break
             logits = self._session.step(token)
+            work_s = time.perf_counter() - now_s
             if pacer is not None and decode_s is not None:
                 limited = pacer.pace(decode_s[index])
+            began_s = time.perf_counter()
         trip = None if guard.trip is None else vars(guard.trip)
         self.say("done", reason=reason, trip=trip, memory=_own_memory(), clock_steps_back=_steps_back(pacer))
 
@@ -158,14 +161,15 @@ class Child:
         return session.prefill(ids, chunk=chunk, on_chunk=on_chunk)
 
     def _tell_token(
-        self, index: int, token: int, host_s: float, limited: bool, state: BreakdownState
+        self, index: int, token: int, times: dict[str, float], limited: bool, state: BreakdownState
     ) -> None:
+        """`times`: `host_s` is what the machine worked, `real_s` what went by, sleep included."""
         signals = state.signals
         self.say(
             "token",
             index=index,
             id=token,
-            host_s=host_s,
+            **times,
             host_limited=limited,
             entropy=signals.entropy,
             max_prob=signals.max_prob,
