@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import typer
 
 from seatrial.cli.output import print_json
 from seatrial.errors import EXIT_CHECK_FAILED, EXIT_DONE
+
+if TYPE_CHECKING:
+    from seatrial.doctor import Line
 
 MARKS = {"ok": "[green]ok[/]", "warn": "[yellow]warn[/]", "fail": "[red]fail[/]"}
 
@@ -32,7 +37,7 @@ def doctor(
     return EXIT_CHECK_FAILED if any(line.status == "fail" for line in lines) else EXIT_DONE
 
 
-def _print(lines: list, freed: int | None) -> None:  # type: ignore[type-arg]
+def _print(lines: list[Line], freed: int | None) -> None:
     from rich.console import Console
     from rich.markup import escape
 
