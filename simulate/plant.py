@@ -11,7 +11,7 @@ import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,11 +129,12 @@ def _spoil(model: Path, vocabulary: int, kind: str, severity: float, rng: np.ran
     import onnx
 
     touched = 0
-    for tensor in onnx.load(model, load_external_data=False).graph.initializer:
+    graph = onnx.load(model, load_external_data=False).graph
+    wanted = _of_layers(graph, vocabulary)
+    for tensor in graph.initializer:
         place = {entry.key: entry.value for entry in tensor.external_data}
         elements = int(np.prod(tensor.dims))
-        of_head = elements >= vocabulary and elements % vocabulary == 0
-        if not place or of_head or elements <= _SMALL:
+        if not place or elements <= _SMALL or tensor.name not in wanted or vocabulary in tensor.dims:
             continue
         dtype = {1: np.float32, 2: np.uint8, 3: np.int8}.get(tensor.data_type)
         if dtype is None or (kind == "noised-weights") != (dtype is np.float32):
@@ -145,6 +146,17 @@ def _spoil(model: Path, vocabulary: int, kind: str, severity: float, rng: np.ran
         data.flush()
         touched += 1
     return touched
+
+
+def _of_layers(graph: Any, vocabulary: int) -> set[str]:
+    """Names of what the products of the layers read: no embedding, no head, no tables of positions."""
+    looked_up = {name for node in graph.node if node.op_type.startswith("Gather") for name in node.input}
+    names: set[str] = set()
+    for node in graph.node:
+        rows = {attribute.name: attribute.i for attribute in node.attribute}.get("N")
+        if node.op_type in ("MatMul", "MatMulNBits", "Gemm") and rows != vocabulary:
+            names.update(node.input)
+    return names - looked_up
 
 
 def _noised(values: NDArray, severity: float, rng: np.random.Generator) -> NDArray:

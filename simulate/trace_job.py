@@ -45,7 +45,7 @@ class TraceJob:
     transcript: str
     model: str | None = None
     model_name: str = ""  # what the trace says instead of a path
-    weights: str | None = "int4"
+    weights: str | None = None  # int4, and a bundle as it is
     kv: str = "fp32"
     max_tokens: int = 200
     prompt_tokens: int | None = None

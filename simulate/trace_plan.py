@@ -31,7 +31,7 @@ class TracePlan:
     out: Path
     references: Path | None = None
     models: tuple[str, ...] = ()
-    weights: tuple[str, ...] = ("int4",)
+    weights: tuple[str | None, ...] = (None,)  # None: int4, and a bundle as it is
     kv: tuple[str, ...] = ("fp32",)
     max_tokens: tuple[int, ...] = (200,)
     prompt_tokens: int | None = None
@@ -128,7 +128,7 @@ def _broken(plan: TracePlan, job: TraceJob, kind: str, progress: Progress | None
     """The bundle with broken weights, made beside the traces when it is not there."""
     from seatrial.simulate.prepare import ensure_bundle
 
-    folder = (plan.out / "bundles" / f"{job.model_name}-{job.weights}-{job.kv}-{kind}").absolute()
+    folder = (plan.out / "bundles" / f"{job.model_name}-{job.weights or 'int4'}-{job.kv}-{kind}").absolute()
     if not (folder / "seatrial.json").is_file():
         whole = ensure_bundle(job.model, job.weights, job.kv, progress)
         broken_bundle(whole, folder, kind, severity=SEVERITY[kind], seed=plan.seed)

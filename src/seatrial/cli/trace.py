@@ -28,7 +28,7 @@ def trace(
         typer.Option("--model", help="Model, may be repeated; the embedded one if left out."),
     ] = None,
     weights: Annotated[
-        list[str] | None, typer.Option("--weights", help="int4 (default), int8, fp32.")
+        list[str] | None, typer.Option("--weights", help="int4 (default), int8, fp32; a bundle as it is.")
     ] = None,
     kv: Annotated[
         list[str] | None, typer.Option("--kv", help="fp32 (default) or int8; may be repeated.")
@@ -71,7 +71,7 @@ def trace(
         out=out,
         references=references,
         models=tuple(model or ()),
-        weights=tuple(weights or ("int4",)),
+        weights=tuple(weights or (None,)),
         kv=tuple(kv or ("fp32",)),
         max_tokens=tuple(max_tokens or (200,)),
         prompt_tokens=prompt_tokens,
