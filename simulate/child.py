@@ -6,10 +6,11 @@ standard output; whatever native code prints goes to standard error. When the pa
 
 Orders:
     {"do": "open", "bundle", "capacity", "threads", "weights", "thresholds", "eos"}
-    {"do": "generate", "keep", "ids", "max_tokens", "chunk", "prefill_s", "decode_s"}
+    {"do": "generate", "keep", "ids", "max_tokens", "chunk", "prefill_s", "decode_s", "source"}
     {"do": "ballast", "bytes"}
 `keep` positions of what was read before stay; `ids` follow them. `prefill_s` (one per chunk) and `decode_s`
-(one per token) are the device's seconds to keep pace with, or null.
+(one per token) are the device's seconds to keep pace with, or null. `source` are the ids that the text may
+be made of, for the guard's rule on foreign words, or null.
 """
 
 from __future__ import annotations
@@ -104,6 +105,7 @@ class Child:
         chunk: int,
         prefill_s: list[float] | None,
         decode_s: list[float] | None,
+        source: list[int] | None = None,
     ) -> None:
         from seatrial.guards.breakdown import BreakdownGuard
         from seatrial.simulate.pace import Pacer
@@ -111,7 +113,7 @@ class Child:
         assert self._session is not None
         pacer = Pacer() if decode_s is not None and prefill_s is not None else None
         logits = self._read(self._session, keep, ids, chunk, pacer, prefill_s or [])
-        guard = BreakdownGuard(len(logits), self._thresholds, end_ids=self._eos)
+        guard = BreakdownGuard(len(logits), self._thresholds, end_ids=self._eos, source_ids=source)
         reason = "budget"
         last_s = began_s = time.perf_counter()
         work_s, limited = 0.0, False
@@ -180,6 +182,8 @@ class Child:
             smoothed=state.smoothed_nats,
             repeats=state.repeats,
             alert=state.alert,
+            monotony=state.monotony,
+            foreign=state.foreign,
         )
 
 

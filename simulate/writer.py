@@ -196,6 +196,7 @@ class Writer:
             chunk=CHUNK_TOKENS,
             prefill_s=chunks if paced else None,
             decode_s=steps if paced else None,
+            source=sorted(set(ids)),
         ):
             if event["event"] == "prefill":
                 self._took_chunk(event, next(waiting), event["host_s"] - host_before, read_before, row)
