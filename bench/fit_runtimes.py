@@ -11,9 +11,10 @@ import argparse
 import datetime
 from pathlib import Path
 
+from seatrial.devices.toml import toml_text
 from seatrial.simulate.fit import fit
 from seatrial.simulate.measured import read_throughput
-from seatrial.simulate.runtimes import depth_ratios, peak_memory, runtime_tables, toml_text
+from seatrial.simulate.runtimes import depth_ratios, peak_memory, runtime_tables
 
 
 def main() -> None:

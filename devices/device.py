@@ -104,6 +104,9 @@ def load_device(name_or_path: str | Path) -> Device:
 def read_device(path: Path, *, variant: str | None = None) -> Device:
     """The machine in one TOML file, with the figures of `variant` put over the main ones."""
     table = read_toml(path)
+    if "measured_runtime" in table:
+        # Its own runtime lies in the same file: the path leads back to it.
+        table["runtime"] = str(path)
     variants = tuple(table.get("variants", {}))
     if variant is not None:
         if variant not in variants:

@@ -88,7 +88,8 @@ class Prefill:
 class MemoryUse:
     """What the engine itself takes, and how it stores the cache.
 
-    `kv_copies` is 2 where past and present caches exist side by side during a step.
+    `kv_copies` is 2 where past and present caches exist side by side during a step; `prompt_bytes_per_token`
+    is what a chunk of a prompt needs besides for every token before it.
     """
 
     runtime_bytes: int
@@ -99,6 +100,7 @@ class MemoryUse:
     scores_materialised: bool
     latent_cache: bool
     kv_copies: int
+    prompt_bytes_per_token: float = 0.0
 
 
 @attrs.frozen
@@ -117,8 +119,23 @@ class Fit:
 
 
 @attrs.frozen
+class FormatFactors:
+    """What one pair of formats costs where it was measured itself, in place of the general coefficients."""
+
+    weight_factor: float
+    kv_factor: float
+    efficiency: float
+    attention_efficiency: float
+    weight_peak_factor: float
+    prompt_bytes_per_token: float = 0.0
+
+
+@attrs.frozen
 class Runtime:
-    """An engine on a kind of processor. `kind`: fitted | class | reference | measured."""
+    """An engine on a kind of processor. `kind`: fitted | class | reference | measured.
+
+    `formats` holds the factors of pairs such as `int4/int8` (weights/KV) that were measured one by one.
+    """
 
     id: str
     name: str
@@ -130,6 +147,27 @@ class Runtime:
     prefill: Prefill
     memory: MemoryUse
     fit: Fit
+    formats: Mapping[str, FormatFactors] = attrs.field(factory=dict)
+
+    def for_formats(self, weights: str, kv: str) -> Runtime:
+        """This runtime with the factors of a pair of formats, where that pair was measured."""
+        found = self.formats.get(f"{weights}/{kv}")
+        if found is None:
+            return self
+        return attrs.evolve(
+            self,
+            decode=attrs.evolve(self.decode, weight_factor=found.weight_factor, kv_factor=found.kv_factor),
+            prefill=attrs.evolve(
+                self.prefill,
+                efficiency=found.efficiency,
+                attention_efficiency=found.attention_efficiency,
+            ),
+            memory=attrs.evolve(
+                self.memory,
+                weight_peak_factor=found.weight_peak_factor,
+                prompt_bytes_per_token=found.prompt_bytes_per_token,
+            ),
+        )
 
 
 def runtime_names() -> tuple[str, ...]:
@@ -154,7 +192,7 @@ def load_runtime(name_or_path: str | Path) -> Runtime:
 
 
 def read_runtime(path: Path) -> Runtime:
-    """The runtime in one TOML file, or under [runtime] in a device file that `devices measure` wrote."""
+    """The runtime in one TOML file, or under [measured_runtime] in a device file of `devices measure`."""
     table = read_toml(path)
     return runtime_from_table(path.stem, table.get("measured_runtime", table))
 
@@ -173,7 +211,19 @@ def runtime_from_table(identifier: str, table: Mapping[str, Any]) -> Runtime:
         prefill=_prefill(Reader(f"{identifier}: prefill", read.table("prefill"))),
         memory=_memory(Reader(f"{identifier}: memory", read.table("memory"))),
         fit=_fit(Reader(f"{identifier}: fit", read.table("fit"))),
+        formats=_formats(identifier, read.optional_table("formats")),
     )
+
+
+def _formats(identifier: str, entries: Mapping[str, Any]) -> dict[str, FormatFactors]:
+    required = [field.name for field in attrs.fields(FormatFactors) if field.default is attrs.NOTHING]
+    found = {}
+    for pair, entry in entries.items():
+        read = Reader(f"{identifier}: formats.{pair}", entry)
+        extra = _at_least_zero(read, "prompt_bytes_per_token") if "prompt_bytes_per_token" in entry else 0.0
+        factors = {name: _above_zero(read, name) for name in required}
+        found[pair] = FormatFactors(**factors, prompt_bytes_per_token=extra)
+    return found
 
 
 def _decode(read: Reader) -> Decode:
@@ -210,6 +260,7 @@ def _memory(read: Reader) -> MemoryUse:
         scores_materialised=bool(read.entries.get("scores_materialised", False)),
         latent_cache=bool(read.entries.get("latent_cache", False)),
         kv_copies=int(read.entries.get("kv_copies", 1)),
+        prompt_bytes_per_token=float(read.entries.get("prompt_bytes_per_token", 0.0)),
     )
 
 

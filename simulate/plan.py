@@ -155,6 +155,7 @@ class Plan:
 def plan(architecture: Architecture, device: Device, runtime: Runtime, job: Job) -> Plan:
     """What `job` takes for this model on this device with this runtime."""
     cost = job_cost(architecture, runtime, job)
+    runtime = runtime.for_formats(cost.weights, cost.kv.name)
     memory = job_memory(architecture, cost, runtime, job)
     available = available_bytes(device, job)
     fits = memory.peak_bytes <= available

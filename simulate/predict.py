@@ -41,11 +41,11 @@ def bandwidth_Bps(device: Device, runtime: Runtime) -> float:
     """The bandwidth that the runtime's factors divide: nominal, or the measured one over decode's share of
     it.
     """
+    measured = device.measured_bandwidth_Bps or math.nan
+    if runtime.kind == "measured":
+        return device.bandwidth_Bps
     if device.nominal_bandwidth_Bps is not None:
         return device.nominal_bandwidth_Bps
-    measured = device.measured_bandwidth_Bps or math.nan
-    if device.measured_kind == "runtime":
-        return measured
     return measured * runtime.decode.weight_factor * runtime.decode.measured_share
 
 
@@ -170,9 +170,10 @@ def memory_use(
     kv = cost.kv_stored(held, windowed=runtime.memory.kv_layout == "windowed")
     chunk = min(prompt_tokens, runtime.prefill.chunk_tokens)
     scores = 4.0 * chunk * tokens * cost.query_heads if runtime.memory.scores_materialised else 0.0
+    past = runtime.memory.prompt_bytes_per_token * (prompt_tokens - chunk)
     return Memory(
         weights_bytes=cost.weight_bytes * runtime.memory.weight_peak_factor,
         kv_bytes=kv.total * runtime.memory.kv_copies,
-        activation_bytes=runtime.memory.activation_factor * cost.activation_bytes(chunk) + scores,
+        activation_bytes=runtime.memory.activation_factor * cost.activation_bytes(chunk) + scores + past,
         runtime_bytes=float(runtime.memory.runtime_bytes),
     )

@@ -122,17 +122,6 @@ def runtime_id(path: Path_) -> str:
     return f"{engine}-{vendor}" if engine == "llama-cpp-vulkan" else engine
 
 
-def toml_text(table: Mapping[str, Any]) -> str:
-    """A runtime table as TOML; floats with four significant digits."""
-    head = [f"{key} = {_value(value)}" for key, value in table.items() if not isinstance(value, Mapping)]
-    parts = ["\n".join(head)]
-    for key, inner in table.items():
-        if isinstance(inner, Mapping):
-            lines = [f"[{key}]", *(f"{name} = {_value(value)}" for name, value in inner.items())]
-            parts.append("\n".join(lines))
-    return "\n\n".join(parts) + "\n"
-
-
 def _engine_table(
     path: Path_, own: list[Row], fitted: Fitted, depth: DepthRatios, peak: PeakMemory | None, date: str
 ) -> dict[str, Any]:
@@ -329,11 +318,3 @@ def _records(path: Path) -> list[dict[str, str]]:
 
 def _size(amount: float) -> str:
     return f"{round(amount / 1e6)}MB"
-
-
-def _value(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, float):
-        return f"{float(f'{value:.4g}')!r}"
-    return str(value) if isinstance(value, int) else '"' + str(value).replace('"', "'") + '"'

@@ -305,7 +305,14 @@ def real_need(basis: Basis, capacity: int, kv: str, mapped: bool) -> MemoryNeed:
 
 def _timer(basis: Basis, kv: str, need: MemoryNeed) -> Callable[[Bundle], Timing]:
     paged = paged_bytes(need, basis.ceiling_bytes)
-    return lambda bundle: Timing(_cost(basis, bundle, kv), basis.device, basis.runtime, basis.curve, paged)
+
+    def timing(bundle: Bundle) -> Timing:
+        cost = _cost(basis, bundle, kv)
+        # A runtime measured on this machine knows each pair of formats by itself.
+        runtime = basis.runtime.for_formats(cost.weights, cost.kv.name)
+        return Timing(cost, basis.device, runtime, basis.curve, paged)
+
+    return timing
 
 
 def _ballast(basis: Basis, capacity: int, need: MemoryNeed, kv: str, mapped: bool) -> int:

@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from seatrial.cli.devices_measure import fit, measure
+
 if TYPE_CHECKING:
     from seatrial.devices.device import Device
 
 app = typer.Typer(no_args_is_help=True, help="List, show and measure devices.")
+app.command("measure")(measure)
+app.command("fit")(fit)
 
 
 @app.command("list")
