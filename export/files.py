@@ -114,10 +114,15 @@ def _alive(pid: int) -> bool:
 
 
 def _swap_in(temporary: Path, out: Path) -> None:
-    """Put the finished folder in place; an older one is moved aside first and removed last."""
+    """Put the finished folder in place; an older one goes out in the same step where the system can do that.
+
+    Two renames leave a moment in which a killed process has left neither folder under the name.
+    """
     if not out.exists():
         temporary.rename(out)
         return
+    if _exchange(temporary, out):
+        return  # the older one now has the temporary name and is removed with it
     old = out.with_name(f".{out.name}.replaced-{os.getpid()}")
     out.rename(old)
     try:
@@ -126,3 +131,19 @@ def _swap_in(temporary: Path, out: Path) -> None:
         old.rename(out)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap two names in one step (Linux `renameat2`, macOS `renamex_np`); False where that cannot be done."""
+    import ctypes
+
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if hasattr(libc, "renameat2"):
+            here = -100  # AT_FDCWD; both paths are absolute
+            return bool(libc.renameat2(here, os.fsencode(one), here, os.fsencode(other), 2) == 0)
+        if hasattr(libc, "renamex_np"):
+            return bool(libc.renamex_np(os.fsencode(one), os.fsencode(other), 2) == 0)
+    except (OSError, TypeError):  # no C library to ask, as on Windows
+        return False
+    return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from rich.console import Console
@@ -148,23 +149,28 @@ def _counts(report: GuardReport) -> str:
 
 def _print_findings(console: Console, reports: Sequence[GuardReport], which: Sequence[Verdict]) -> None:
     found = [f for report in reports for f in report.findings if f.verdict in which]
-    for finding in found[:_SHOWN]:
-        console.print(Padding(_told(finding), (0, 0, 0, 2)))
-    if len(found) > _SHOWN:
-        console.print(f"  and {len(found) - _SHOWN} more in the JSON document")
+    times = Counter((f.text, f.reason) for f in found)
+    once = list({(f.text, f.reason): f for f in found}.values())
+    for finding in once[:_SHOWN]:
+        console.print(Padding(_told(finding, times[finding.text, finding.reason]), (0, 0, 0, 2)))
+    if len(once) > _SHOWN:
+        console.print(f"  and {len(once) - _SHOWN} more in the JSON document")
 
 
-def _told(finding: Finding) -> Text:
+def _told(finding: Finding, times: int) -> Text:
     line = Text()
     line.append(f"{finding.verdict!s:<5}", style=_STYLE[finding.verdict])
     if finding.text:
         shown = finding.text if len(finding.text) <= 60 else finding.text[:57] + "..."
         line.append(f"{' '.join(shown.split())!r} ", style="bold")
-    line.append(f"{finding.reason}")
-    if finding.nearest is not None:
+    detail = finding.detail.removeprefix(f"{finding.reason}: ")
+    line.append(finding.reason)
+    if finding.nearest is not None and finding.nearest.text not in detail:
         line.append(f" (nearest: {finding.nearest.text!r})")
-    if finding.detail:
-        line.append(f": {finding.detail}", style="dim")
+    if detail and detail != finding.reason:
+        line.append(f": {detail}", style="dim")
+    if times > 1:
+        line.append(f" ({times} times)")
     return line
 
 
