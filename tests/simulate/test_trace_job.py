@@ -133,30 +133,10 @@ def test_from_a_folder_to_a_plain_word_about_thresholds(int4_bundle, tmp_path, c
             TEXT.replace("3,500", f"{len(name)},500"), encoding="utf-8"
         )
         (tmp_path / "people" / f"{name}.txt").write_text(SUMMARY, encoding="utf-8")
-    options = [
-        "--model",
-        str(int4_bundle.folder),
-        "--weights",
-        "int4",
-        "--max-tokens",
-        "12",
-        "--prompt-tokens",
-        "150",
-    ]
-    planted = [
-        "--plant",
-        "loop",
-        "--plant",
-        "not-finite",
-        "--plant-at",
-        "4",
-        "--threads",
-        "2",
-        "--json",
-        "--quiet",
-    ]
+    options = ["--model", str(int4_bundle.folder), "--max-tokens", "12", "--prompt-tokens", "400"]
+    planted = ["--plant", "loop", "--plant", "not-finite", "--plant-at", "4", "--threads", "2"]
     folders = [str(tmp_path / "in"), "--out", str(tmp_path / "out"), "--references", str(tmp_path / "people")]
-    command = ["trace", *folders, *options, *planted]
+    command = ["trace", *folders, *options, *planted, "--json", "--quiet"]
     assert run_command(command) == 0
     assert json.loads(capsysbinary.readouterr().out)["made"] == 8
     assert run_command(command) == 0
