@@ -19,6 +19,14 @@ _PRESENT_KEY = re.compile(r"present\.(\d+)\.key")
 _SKIP_NORMS = ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
 
 
+class BareLayer(UserError):
+    """A layer of the graph adds nothing to the residual stream."""
+
+    def __init__(self, layer: int) -> None:
+        super().__init__(f"layer {layer} of the graph adds nothing to the residual stream")
+        self.layer = layer
+
+
 @dataclass
 class LayerParts:
     """One layer: the node index of its attention anchor and the values of its joins, in order.
@@ -60,15 +68,13 @@ def find_anatomy(proto: onnx.ModelProto) -> Anatomy:
     for join in joins:
         before = [number for number, anchor in enumerate(anchors) if anchor < join]
         if before:
-            layers[before[-1]].joins.append(_join_value(nodes[join]))
+            layers[before[-1]].joins.append(join_value(nodes[join]))
     bare = [number for number, layer in enumerate(layers) if not layer.joins]
     if bare:
-        raise UserError(
-            f"layer {bare[0]} of the graph has no residual sum; it is no decoder of a known shape"
-        )
+        raise BareLayer(bare[0])
     first = [join for join in joins if join < anchors[0]]
     start_node = first[-1] if first else _stream_start(cuts, anchors)
-    return Anatomy(layers, _join_value(nodes[start_node]))
+    return Anatomy(layers, join_value(nodes[start_node]))
 
 
 def _logits(proto: onnx.ModelProto) -> str:
@@ -141,7 +147,7 @@ def _stream_start(cuts: list[int], anchors: list[int]) -> int:
     return before[-1] if before else anchors[0]
 
 
-def _join_value(node: onnx.NodeProto) -> str:
+def join_value(node: onnx.NodeProto) -> str:
     """The sum that a join makes; a skip-norm's sum is its fourth output and gets a name when it has none."""
     if node.op_type not in _SKIP_NORMS:
         return node.output[0]

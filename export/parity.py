@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from seatrial.export.runner import GraphRunner
+from seatrial.export.runner import GraphFailed, GraphRunner
 
 # The graph adds in another order than either torch kernel, over up to a few thousand terms: its distance
 # from one is a few times the distance between two. Clean families stay below 6 floors; the mildest fault of
@@ -98,16 +98,28 @@ def _pieces(total: int) -> tuple[int, ...]:
     return tuple(piece for piece in (first, second, rest // 2, rest - rest // 2) if piece > 0)
 
 
-def compare(runner: GraphRunner, cases: Sequence[Case], references: Sequence[Reference]) -> list[Check]:
-    """One row per case for the logits, one per layer for its residual over all cases."""
+def compare(
+    runner: GraphRunner,
+    cases: Sequence[Case],
+    references: Sequence[Reference],
+    residuals: Sequence[str],
+) -> list[Check]:
+    """One row per case for the logits, one per layer for its residual over all cases.
+
+    `residuals` names the graph's value per layer; the runner must tap them.
+    """
     rows: dict[str, Check] = {}
     for case, reference in zip(cases, references, strict=True):
-        ran = runner.run(case.ids, pieces=case.pieces, lengths=case.lengths)
-        where = real_tokens(case)
         name = f"logits, {case.name}"
+        try:
+            ran = runner.run(case.ids, pieces=case.pieces, lengths=case.lengths)
+        except GraphFailed as error:
+            rows[name] = Check(name, "fail", None, None, str(error))
+            continue
+        where = real_tokens(case)
         rows[name] = worst_token(name, ran.logits, reference.logits, reference.logits_floor, where)
         size = np.zeros(case.ids.shape)
-        for layer, tap in enumerate(runner.taps):
+        for layer, tap in enumerate(residuals[: len(reference.residuals)]):
             name = f"residual of layer {layer}"
             wanted, floor = reference.residuals[layer], reference.residual_floors[layer]
             # What was rounded while a channel was huge stays in the stream when it has become small again.

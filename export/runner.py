@@ -26,6 +26,10 @@ _TYPES = {
 }
 
 
+class GraphFailed(UserError):
+    """The graph loads but does not run on this input."""
+
+
 @dataclass(frozen=True)
 class Ran:
     """What a run gave: logits (B, T, V), the cache after it, and the tapped values, pieces joined along T."""
@@ -46,6 +50,7 @@ class GraphRunner:
         for name in self.taps:
             if name not in known:
                 proto.graph.output.append(onnx.ValueInfoProto(name=name))
+        self.proto = proto
         self.session = open_session(proto.SerializeToString(), graph.path.parent, threads)
         self._inputs = {value.name: value for value in self.session.get_inputs()}
         self._outputs = [value.name for value in self.session.get_outputs()]
@@ -71,7 +76,7 @@ class GraphRunner:
             done += piece
         if done != total:
             raise ValueError(f"pieces {list(pieces)} do not add up to {total} tokens")
-        return self._joined(parts)
+        return self._joined(parts, pieces or (total,))
 
     def _step(self, ids: np.ndarray, mask: np.ndarray, cache: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
         past = mask.shape[1] - ids.shape[1]
@@ -88,7 +93,12 @@ class GraphRunner:
                 f"the graph wants the input {sorted(unknown)[0]}, which no decoder of this kind has"
             )
         wanted = {name: self._cast(name, value) for name, value in feeds.items() if name in self._inputs}
-        return dict(zip(self._outputs, self.session.run(None, wanted), strict=True))
+        try:
+            return dict(zip(self._outputs, self.session.run(None, wanted), strict=True))
+        except Exception as error:  # onnxruntime raises a class of its own per status code
+            raise GraphFailed(
+                f"onnxruntime cannot run the graph: {str(error).splitlines()[0][:300]}"
+            ) from error
 
     def _cast(self, name: str, value: np.ndarray) -> np.ndarray:
         return value.astype(np.int32) if self._inputs[name].type == "tensor(int32)" else value
@@ -97,14 +107,14 @@ class GraphRunner:
         meta = self._inputs[name]
         return np.zeros((batch, int(meta.shape[1]), 0, int(meta.shape[3])), dtype=_TYPES[meta.type])
 
-    def _joined(self, parts: list[dict[str, np.ndarray]]) -> Ran:
+    def _joined(self, parts: list[dict[str, np.ndarray]], pieces: Sequence[int]) -> Ran:
         present = {name: value for name, value in parts[-1].items() if name.startswith("present.")}
-        taps = {name: _join([part[name] for part in parts]) for name in self.taps}
+        taps = {name: _join([part[name] for part in parts], pieces) for name in self.taps}
         return Ran(np.concatenate([part["logits"] for part in parts], axis=1), present, taps)
 
 
 def open_session(proto: bytes, folder: Path, threads: int = 0) -> ort.InferenceSession:
-    """A session over a graph in memory whose data files lie in `folder`. Raises UserError when it does not load.
+    """A session over a graph in memory whose data lies in `folder`. Raises UserError when it does not load.
 
     Weights stay in the mapped file: parity must not cost a second copy of them.
     """
@@ -119,8 +129,14 @@ def open_session(proto: bytes, folder: Path, threads: int = 0) -> ort.InferenceS
         raise UserError(f"onnxruntime cannot load the graph: {str(error).splitlines()[0][:300]}") from error
 
 
-def _join(values: list[np.ndarray]) -> np.ndarray:
-    """Pieces of a tapped value, joined along its token axis (1 of three or four dimensions)."""
-    if len(values) == 1 or values[0].ndim < 2:
-        return values[-1]
-    return np.concatenate(values, axis=1)
+def _join(values: list[np.ndarray], pieces: Sequence[int]) -> np.ndarray:
+    """Pieces of a tapped value, joined along the axis that is as long as each piece has tokens.
+
+    Reshaped values may have lost their batch axis; what has no such axis is taken from the last piece.
+    """
+    if len(values) == 1:
+        return values[0]
+    for axis in range(values[0].ndim - 1):
+        if all(value.shape[axis] == piece for value, piece in zip(values, pieces, strict=True)):
+            return np.concatenate(values, axis=axis)
+    return values[-1]

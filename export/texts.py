@@ -52,6 +52,7 @@ def write_texts(source: Source, loaded: Loaded, folder: Path) -> list[str]:
         notes += _copy_tokenizer(source.path, folder)
         if (source.path / "generation_config.json").is_file():
             generation = read_json(source.path / "generation_config.json")
+    check_fit(folder, loaded.vocabulary)
     generation.setdefault("eos_token_id", config.get("eos_token_id"))
     _write(folder / "config.json", config)
     _write(
@@ -65,6 +66,24 @@ def write_texts(source: Source, loaded: Loaded, folder: Path) -> list[str]:
         genai_config(config, eos_ids, loaded.layers, loaded.kv_heads, loaded.head_dim),
     )
     return notes
+
+
+def check_fit(folder: Path, vocabulary: int) -> None:
+    """Refuse a tokenizer that makes ids the embedding has no row for, or one that cannot be read."""
+    path = folder / "tokenizer.json"
+    if not path.is_file():
+        return
+    from tokenizers import Tokenizer
+
+    try:
+        ids = Tokenizer.from_file(str(path)).get_vocab(with_added_tokens=True).values()
+    except Exception as error:  # tokenizers raises a bare Exception for every unreadable file
+        raise UserError(f"{path.name} is no tokenizer: {first_line(error)}") from error
+    if max(ids, default=0) >= vocabulary:
+        raise UserError(
+            f"the tokenizer makes ids up to {max(ids):,} and the embedding has {vocabulary:,} rows; "
+            "they belong to different models"
+        )
 
 
 def plain_config(config: Any) -> dict[str, Any]:

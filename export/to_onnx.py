@@ -213,7 +213,7 @@ def check_graph(model: Path, cases: Sequence[Case], wanted: Sequence[Reference])
     """Parity of a written graph with torch's results."""
     graph = read_graph_file(model)
     residuals = find_anatomy(graph.proto).residuals()
-    return compare(GraphRunner(graph, residuals), cases, wanted)
+    return compare(GraphRunner(graph, residuals), cases, wanted, residuals)
 
 
 def _rewrite_notes(applied: Applied) -> list[str]:

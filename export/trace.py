@@ -71,8 +71,12 @@ def trace(model: Any, layers: int, kv_heads: int, head_dim: int) -> ir.Model:
             optimize=False,
             verbose=False,
         )
-    assert program is not None
+    if program is None:
+        raise RuntimeError("torch.onnx.export returned nothing")
     _name_ends(program.model, layers, kv_heads, head_dim)
+    for value in list(program.model.graph.initializers.values()):
+        # Weights carry the source's names, not the wrapper's.
+        value.name = (value.name or "").removeprefix("model.")
     return program.model
 
 

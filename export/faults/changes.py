@@ -12,10 +12,9 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from seatrial.export.faults.modules import matrix
-
-Tensor = torch.Tensor
 
 
 @contextmanager
@@ -112,6 +111,14 @@ def without_inputs(module: Any, start: int, stop: int) -> Any:
     changed = matrix(module).detach().clone()
     changed[:, start:stop] = 0
     return weight(module, changed)
+
+
+def without_outputs(module: Any, rows: int, half: str) -> Any:
+    """A linear of which one half of the output channels is nothing, bias included."""
+    kept = torch.ones(rows)
+    kept[: rows // 2] = 0.0 if half == "first" else 1.0
+    kept[rows // 2 :] = 0.0 if half == "second" else 1.0
+    return result(module, lambda x: x * kept)
 
 
 def fit_length(vector: Tensor, length: int) -> Tensor:

@@ -17,6 +17,7 @@ import numpy as np
 from seatrial.export.anatomy import Anatomy
 from seatrial.export.faults.fault import Fault
 from seatrial.export.faults.forced import ForcedModel, LayerResult
+from seatrial.export.faults.hidden import NormInput, hidden_faults
 from seatrial.export.faults.hypotheses import SCALES, Hypothesis, hypotheses
 from seatrial.export.faults.modules import LayerModules, modules_of
 from seatrial.export.faults.rotary import rotary_hypotheses
@@ -45,27 +46,57 @@ class Wanted:
         return found
 
 
-def diagnose(
-    model: Any, layer_count: int, runner: GraphRunner, anatomy: Anatomy, ids: np.ndarray
-) -> tuple[list[Fault], dict[int, dict[str, float]]]:
-    """Faults in order of layers, and per layer the misfit of each part. `ids` is (1, T).
+@dataclass
+class Diagnosis:
+    """Faults in order of layers, per layer the misfit of each part, and how many norm inputs were judged."""
 
-    The runner must tap the embedding and every join of `anatomy`.
+    faults: list[Fault]
+    misfits: dict[int, dict[str, float]]
+    norms_judged: int
+    norms: int
+
+
+def diagnose(
+    model: Any,
+    layer_count: int,
+    runner: GraphRunner,
+    anatomy: Anatomy,
+    ids: np.ndarray,
+    norms: list[NormInput],
+) -> Diagnosis:
+    """What is wrong with the graph on `ids` (1, T).
+
+    The runner must tap the embedding and every join of `anatomy`, and the inputs of `norms`.
     """
     ran = runner.run(ids)
     faults: list[Fault] = []
     misfits: dict[int, dict[str, float]] = {}
+    hiddens: list[np.ndarray] = []
     with ForcedModel(model, layer_count, ids) as forced:
         faults += _embedding(forced, ran.taps[anatomy.embedding])
         hidden = ran.taps[anatomy.embedding].reshape(forced.first_hidden.shape)
         for number in range(layer_count):
+            hiddens.append(hidden)
             wanted = _wanted(forced, number, hidden, ran, anatomy)
             misfits[number] = wanted.misfit(forced.run_layer(number, hidden))
             if any(value > _EXPLAINED for value in misfits[number].values()):
                 faults.append(_explain(forced, number, hidden, wanted, misfits[number]))
             hidden = wanted.graph.out
         faults += _head(forced, hidden, ran.logits)
-    return faults, misfits
+        scales, judged, total = hidden_faults(forced, [*hiddens, hidden], norms, ran.taps)
+    return Diagnosis(_merged(faults, scales), misfits, judged, total)
+
+
+def _merged(faults: list[Fault], scales: list[Fault]) -> list[Fault]:
+    """A scale in front of a norm shows faintly as another epsilon: then what was seen at the norm counts."""
+
+    def layer(fault: Fault) -> str:
+        return fault.place.split(",")[0]
+
+    hidden = {layer(fault) for fault in scales}
+    kept = [f for f in faults if not (layer(f) in hidden and f.kind in ("epsilon wrong", "unexplained"))]
+    named = {layer(fault) for fault in kept}
+    return kept + [fault for fault in scales if layer(fault) not in named]
 
 
 def _wanted(forced: ForcedModel, number: int, hidden: np.ndarray, ran: Ran, anatomy: Anatomy) -> Wanted:

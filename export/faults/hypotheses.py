@@ -154,6 +154,8 @@ def _matrices(parts: LayerModules) -> Iterator[Hypothesis]:
             yield Hypothesis(
                 "half of a sum missing", name, detail, changes.without_inputs(module, start, stop)
             )
+            detail = f"the {label} half of its outputs is missing"
+            yield Hypothesis("projection missing", name, detail, changes.without_outputs(module, rows, label))
         if rows == columns:
             flipped = changes.weight(module, matrix(module).detach().T)
             yield Hypothesis("weight transposed", name, "its square matrix is transposed", flipped)
