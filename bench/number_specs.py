@@ -69,8 +69,7 @@ def set_aside(row: dict[str, Any]) -> str | None:
        measure word or a quotation, since 一 and 两 begin too many words.
     3. "frequency": weekly, every other day, 每年. How often is no figure to us.
     4. "no day named": now, recently, the year, the same week: no day can be read from the words.
-    5. "named day or meal": Christmas, Easter, after dinner. We keep no list of feasts and habits.
-    6. "address": they read the four numbers of an internet address; to us it is one string.
+    5. "address": they read the four numbers of an internet address; to us it is one string.
     """
     results = row["results"]
     if row["kind"] not in ("phone", "range", "datetime", "ordinal"):
@@ -80,7 +79,9 @@ def set_aside(row: dict[str, Any]) -> str | None:
         return next(filter(None, map(_calendar_rule, results)), None)
     if row["kind"] == "number":
         runs = _RUNS.findall(row["text"])
-        lone = any(_LONE.fullmatch(r["text"]) for r in results) or (runs and not results and all(map(_LONE.fullmatch, runs)))
+        lone = any(_LONE.fullmatch(r["text"]) for r in results) or (
+            runs and not results and all(map(_LONE.fullmatch, runs))
+        )
         if row["lang"] == "zh" and lone and len(row["text"]) > 2:
             return "lone character"
         if re.search(r"\d+\.\d+\.\d+\.\d+", row["text"]):
@@ -89,10 +90,6 @@ def set_aside(row: dict[str, Any]) -> str | None:
 
 
 _VAGUE = re.compile(r"(?:(?:the|that|same) (?:day|week|weekend|month|year|hour)|(?:the )?remaining.*)")
-_NAMED = re.compile(
-    r"easter|christmas|thanksgiving|halloween|new year|juneteenth|labor day|black friday|(?:earth|freedom|jubilee|workers') ?day"
-    r"|eid|breakfast|lunch|dinner|daytime|正月|康熙|雍正"
-)
 
 
 def _calendar_rule(result: dict[str, Any]) -> str | None:
@@ -101,7 +98,7 @@ def _calendar_rule(result: dict[str, Any]) -> str | None:
         return "frequency"
     if any("_REF" in timex for timex in timexes) or _VAGUE.fullmatch(result["text"]):
         return "no day named"
-    return "named day or meal" if _NAMED.search(result["text"]) else None
+    return None
 
 
 def agrees(row: dict[str, Any]) -> bool:
@@ -171,7 +168,9 @@ _PER = {"百": Decimal(1)}
 def _judge_percent(figures: list[Quantity], row: dict[str, Any]) -> bool:
     expected = [_number(r["value"]) for r in row["results"]]
     # Of a range the cases keep the end that carries the sign.
-    ours = [q.value if q.high is None else q.high for q in figures if q.kind in ("percent", "percentage_point")]
+    ours = [
+        q.value if q.high is None else q.high for q in figures if q.kind in ("percent", "percentage_point")
+    ]
     return len(ours) == len(expected) and all(_same(a, b) for a, b in zip(ours, expected, strict=True))
 
 
@@ -202,7 +201,9 @@ _UNIT_NAMES = {
 def _judge_dimension(figures: list[Quantity], row: dict[str, Any]) -> bool:
     expected = [(_number(r["value"]), _UNIT_NAMES.get(r["unit"])) for r in row["results"]]
     ours = [q for q in figures if q.kind == "measure" and q.unit not in ("C", "F")]
-    return len(ours) == len(expected) and all(_same_measure(q, *b) for q, b in zip(ours, expected, strict=True))
+    return len(ours) == len(expected) and all(
+        _same_measure(q, *b) for q, b in zip(ours, expected, strict=True)
+    )
 
 
 def _same_measure(figure: Quantity, value: Decimal | None, unit: str | None) -> bool:
@@ -212,11 +213,17 @@ def _same_measure(figure: Quantity, value: Decimal | None, unit: str | None) -> 
         return _same(ours, value)
     left, right = BY_NAME[figure.unit or ""], BY_NAME[unit]
     same = _same(ours * left.factor, value * right.factor)
-    return left.dimension == right.dimension and (same or abs(ours * left.factor - value * right.factor) < Decimal("1e-9"))
+    return left.dimension == right.dimension and (
+        same or abs(ours * left.factor - value * right.factor) < Decimal("1e-9")
+    )
 
 
 def _judge_temperature(figures: list[Quantity], row: dict[str, Any]) -> bool:
-    expected = [(_number(r.get("value")), r["unit"].replace("Degree", "degree")) for r in row["results"] if r.get("value")]
+    expected = [
+        (_number(r.get("value")), r["unit"].replace("Degree", "degree"))
+        for r in row["results"]
+        if r.get("value")
+    ]
     ours = [(q.value, q.unit) for q in figures if q.unit in ("degree", "C", "F")]
     return len(ours) == len(expected) and all(
         _same(a[0], b[0]) and a[1] == b[1] for a, b in zip(ours, expected, strict=True)
@@ -272,7 +279,11 @@ def _agrees_value(value: dict[str, Any], figures: list[Quantity], today: datetim
     wanted = [value[name] for name in ("value", "start", "end") if name in value]
     days = [date.fromisoformat(w[:10]) for w in wanted if re.match(r"\d{4}-\d\d-\d\d", w)]
     clocks = [w[-8:-3] for w in wanted if re.search(r"\d\d:\d\d:\d\d$", w)]
-    return bool(wanted) and _agrees_days(days, value, figures, today) and _agrees_clocks(clocks, value, figures, today)
+    return (
+        bool(wanted)
+        and _agrees_days(days, value, figures, today)
+        and _agrees_clocks(clocks, value, figures, today)
+    )
 
 
 def _agrees_days(days: list[date], value: dict[str, Any], figures: list[Quantity], today: datetime) -> bool:
@@ -281,18 +292,24 @@ def _agrees_days(days: list[date], value: dict[str, Any], figures: list[Quantity
     periods = [p for q in figures if q.fields for p in _periods(q, today.date())]
     edges = {day for period in periods for day in (*period, period[1] - timedelta(days=1))}
     if not periods:
-        edges = {(today + timedelta(seconds=sign * seconds)).date() for seconds in _seconds(figures) for sign in (1, -1)}
+        edges = {
+            (today + timedelta(seconds=sign * seconds)).date()
+            for seconds in _seconds(figures)
+            for sign in (1, -1)
+        }
         edges |= {today.date()} if value["type"].startswith("datetime") and _clock_texts(figures) else set()
-    if value["type"] == "daterange" and "value" not in value and len(days) == 2 and len(figures) == 1:
-        return any(period[0] == days[0] and days[1] in (period[1], period[1] - timedelta(days=1)) for period in periods)
+    if value["type"] == "daterange":
+        edges |= {today.date()} if periods else set()  # "from March to date", "later this week"
     return all(day in edges for day in days)
 
 
 def _periods(figure: Quantity, today: date) -> list[tuple[date, date]]:
     fields = dict(figure.fields)
     found = resolve(fields, today)
+    if "part" in fields:  # the cases keep "the end of 2000" as the whole year with a remark
+        found += resolve({name: part for name, part in fields.items() if name != "part"}, today)
     shifted = shifted_day(fields, today)
-    if shifted is not None and not fields.keys() - {"D", "W", "Mo", "Q", "Y"}:
+    if shifted is not None and not fields.keys() - {"D", "W", "F", "Mo", "Q", "Y"}:
         found = [*found, (shifted, shifted + timedelta(days=1))]
         if "D" not in fields:
             found.append((min(shifted, today), max(shifted, today)))
@@ -300,7 +317,11 @@ def _periods(figure: Quantity, today: date) -> list[tuple[date, date]]:
 
 
 def _seconds(figures: list[Quantity]) -> list[float]:
-    return [float(q.value * BY_NAME[q.unit or ""].factor) for q in figures if q.kind == "duration" and q.value is not None]
+    return [
+        float(q.value * BY_NAME[q.unit or ""].factor)
+        for q in figures
+        if q.kind == "duration" and q.value is not None
+    ]
 
 
 def _clock_texts(figures: list[Quantity]) -> set[str]:
@@ -316,10 +337,14 @@ def _clock_texts(figures: list[Quantity]) -> set[str]:
 _PARTS_OF_DAY = {"TMO": 1, "TAF": 2, "TEV": 3, "TNI": 4}
 
 
-def _agrees_clocks(clocks: list[str], value: dict[str, Any], figures: list[Quantity], today: datetime) -> bool:
+def _agrees_clocks(
+    clocks: list[str], value: dict[str, Any], figures: list[Quantity], today: datetime
+) -> bool:
     part = next((name for name in _PARTS_OF_DAY if name in value["timex"]), None)
     if part is not None:
-        return any(dict(q.fields).get("dp") in (_PARTS_OF_DAY[part], 3 if part == "TNI" else None) for q in figures)
+        return any(
+            dict(q.fields).get("dp") in (_PARTS_OF_DAY[part], 3 if part == "TNI" else None) for q in figures
+        )
     ours = _clock_texts(figures)
     for seconds in _seconds(figures):
         ours |= {(today + timedelta(seconds=sign * seconds)).strftime("%H:%M") for sign in (1, -1)}

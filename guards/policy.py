@@ -41,19 +41,9 @@ NUMBER_SEVERITY: Mapping[str, Verdict] = {
 
 NUMBER_REASONS = tuple(key for key in NUMBER_SEVERITY if "." not in key)
 NUMBER_KINDS = (
-    *(
-        "count",
-        "small count",
-        "amount",
-        "percent",
-        "percentage_point",
-        "basis_point",
-        "ratio",
-        "ordinal",
-        "date",
-    ),
-    *("time", "duration", "weekday", "measure", "identifier", "unread"),
-)
+    "count", "small count", "amount", "percent", "percentage_point", "basis_point", "ratio", "ordinal", "small ordinal",
+    "date", "vague date", "time", "duration", "weekday", "measure", "identifier", "named code", "unread",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

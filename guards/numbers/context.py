@@ -25,7 +25,7 @@ _REACH_BEFORE, _REACH_AFTER = 48, 24
 
 def direction(folded: str, start: int, end: int) -> int:
     """+1 or -1 when the clause around [start, end) says up or down, else 0; the nearest word before wins."""
-    left = _last_clause(folded[max(0, start - _REACH_BEFORE) : start])
+    left = last_clause(folded[max(0, start - _REACH_BEFORE) : start])
     before = list(_CUE.finditer(left))
     found = (
         before[-1] if before else _CUE.search(_CLAUSE.split(folded[end : end + _REACH_AFTER], maxsplit=1)[0])
@@ -35,7 +35,8 @@ def direction(folded: str, start: int, end: int) -> int:
     return 1 if found["up"] else -1
 
 
-def _last_clause(left: str) -> str:
+def last_clause(left: str) -> str:
+    """What stands behind the last comma or full stop of a text that ends at a figure."""
     start = 0
     for stop in _CLAUSE.finditer(left):
         start = stop.end()

@@ -13,7 +13,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from seatrial.guards.numbers.dates_en import DAY, ENGLISH, Row, number_of, two_digit_year
+from seatrial.guards.numbers.blocks import Block, Row
+from seatrial.guards.numbers.dates_en import DAY, ENGLISH, number_of, two_digit_year
 from seatrial.guards.numbers.dates_zh import CHINESE
 from seatrial.guards.numbers.quantity import DATE, TIME, WEEKDAY, Fields
 
@@ -37,38 +38,42 @@ class Piece:
         return WEEKDAY if {"wd", "we"} & self.fields.keys() and self.fields.keys() <= _WEEKDAY_ONLY else DATE
 
 
-_HAS_CHINESE = re.compile(r"[\u4e00-\u9fff]")
-
-
-def find_pieces(text: str, taken: bytearray, locale: str | None = None) -> list[Piece]:
+def find_pieces(blocks: list[Block], taken: bytearray, locale: str | None = None) -> list[Piece]:
     """Date and time pieces of a folded text, joined where they belong together; marks what it takes."""
+    if not blocks:
+        return []
+    text = blocks[0].text
     pieces: list[Piece] = []
-    if _HAS_CHINESE.search(text):
-        pieces.extend(_scan(text, CHINESE, taken))
-    pieces.extend(_scan(text, ENGLISH[:-3], taken))
+    if not text.isascii():
+        pieces.extend(_scan(blocks, CHINESE, taken))
+    pieces.extend(_scan(blocks, ENGLISH[:-3], taken))
     pieces.extend(_numeric_dates(text, taken, locale))
-    pieces.extend(_scan(text, ENGLISH[-3:], taken))  # bare years come after 16/4/2026
+    pieces.extend(_scan(blocks, ENGLISH[-3:], taken))  # bare years come after 16/4/2026
     pieces.extend(_range_ends(text, pieces, taken))
     pieces.sort(key=lambda piece: piece.start)
     return _inherit(text, _join(text, pieces))
 
 
-def _scan(text: str, table: list[Row], taken: bytearray) -> Iterator[Piece]:
-    for pattern, read in table:
-        for found in pattern.finditer(text):
-            start, end = found.span()
-            if start == end or any(taken[start:end]):
-                continue
-            fields = read(found)
-            if fields is not None and min(fields.get("d", 1), fields.get("m", 1), fields.get("H", 1)) >= 0:
-                taken[start:end] = b"\1" * (end - start)
-                yield Piece(start, end, fields)
+def _scan(blocks: list[Block], table: list[Row], taken: bytearray) -> Iterator[Piece]:
+    for block in blocks:
+        for needs, pattern, read in table:
+            for found in block.matches(needs, pattern):
+                start, end = found.span()
+                if start == end or any(taken[start:end]):
+                    continue
+                fields = read(found)
+                if (
+                    fields is not None
+                    and min(fields.get("d", 1), fields.get("m", 1), fields.get("H", 1)) >= 0
+                ):
+                    taken[start:end] = b"\1" * (end - start)
+                    yield Piece(start, end, fields)
 
 
 # --- day and month in digits ---------------------------------------------------------------------------------
 
 _NUMERIC = re.compile(
-    r"(?<![a-z0-9_./:$€£])(?<!\d-)(\d{1,2})([/.-])(\d{1,2})(?:\2(\d{4}|\d{2}))?(?![\d%:]|[./]\d|-\d{1,3}(?![\d/-])|\.\d| ?(?:mile|inch|cup))"
+    r"(?<![a-z0-9_./:$€£])(?<!(?<!\d\d\d)\d-)(\d{1,2})([/.-])(\d{1,2})(?:\2(\d{4}|\d{2}))?(?![\d%:]|[./]\d|-\d{1,3}(?![\d/-])|\.\d| ?(?:mile|inch|cup))"
 )
 _DATE_CUE = re.compile(
     r"(?:\b(?:on|by|until|since|from|due|before|after|monday|tuesday|wednesday|thursday|friday|saturday|sunday"
@@ -122,6 +127,8 @@ def _locale_order(locale: str | None) -> str | None:
 def _short_date_allowed(text: str, found: re.Match[str], full: list[re.Match[str]]) -> bool:
     if found[2] == "-" or not _orders(found):
         return False
+    if found[2] == "/" and 12 < int(found[1]) <= 31 and (found[1], found[3]) != ("24", "7"):
+        return True  # 23/12 is neither a fraction nor a month first
     if _DATE_CUE.search(text, max(0, found.start() - 14), found.start()) is not None:
         return found[2] == "/" or re.search(r"day,? ?$", text[: found.start()][-6:]) is not None
     return any(match[2] == found[2] for match in full)
@@ -144,8 +151,10 @@ def _numeric_piece(found: re.Match[str], order: str | None) -> Piece | None:
 
 _TO = r" ?(?:through|thru|to|till|until|and|-|–|~|到|至|和) ?(?:the )?"
 _END_DAY = re.compile(rf"{_TO}(?P<d>{DAY})(?![a-z0-9_%:/]|[.,]\d)")
-_START_DAY = re.compile(rf"\b(?:from |between )?(?:the )?(?P<d>{DAY}){_TO}$")
-_END_HOUR = re.compile(r" ?(?:-|–|to|till|until|and|到|至) ?(?P<H>\d{1,2})(?![a-z0-9_%:/]|[.,]\d| ?[a-z]{3,}s\b)")
+_START_DAY = re.compile(rf"\b(?:from |between )?(?:the )?(?P<d>{DAY}|\d{{1,2}}){_TO}$")
+_END_HOUR = re.compile(
+    r" ?(?:-|–|to|till|until|and|到|至) ?(?P<H>\d{1,2})(?![a-z0-9_%:/]|[.,]\d| ?[a-z]{3,}s\b)"
+)
 _RANGE_GAP = re.compile(_TO)
 
 
@@ -184,15 +193,16 @@ def _inherit(text: str, pieces: list[Piece]) -> list[Piece]:
             if piece.start - last.end <= 6 and _RANGE_GAP.fullmatch(text, last.end, piece.start):
                 rest = {name: part for name, part in last.fields.items() if name in ("m", "y")}
                 piece = replace(piece, fields={**rest, **piece.fields})
+        elif last is not None and "y" in piece.fields and "m" in last.fields and "y" not in last.fields:
+            if piece.start - last.end <= 6 and _RANGE_GAP.fullmatch(text, last.end, piece.start):
+                result[-1] = replace(last, fields={**last.fields, "y": piece.fields["y"]})
         result.append(piece)
     return result
 
 
 # --- joining -------------------------------------------------------------------------------------------------
 
-_GAP = re.compile(r",? ?(?:of|in|the|on|的|\(|，)?(?: ?the)?,? ?")
-_DATE_PARTS = frozenset({"y", "m", "d", "q", "h", "part", "wd", "Y", "wk", "dec"})
-_DAY_AND_PART = frozenset({"wd", "W", "D", "d", "m", "y", "dp", "H", "M", "pm", "Mo", "we"})
+_GAP = re.compile(r"-|,? ?(?:of|in|the|on|的|\(|，)?(?: ?the)?,? ?")
 
 
 def _join(text: str, pieces: list[Piece]) -> list[Piece]:
@@ -208,21 +218,32 @@ def _join(text: str, pieces: list[Piece]) -> list[Piece]:
 
 
 def _belong(text: str, left: Piece, right: Piece) -> bool:
-    """Parts of one date: no part twice, and no more than "of", "the" or a comma between."""
-    keys = left.fields.keys() | right.fields.keys()
+    """Parts of one date: no part twice, no more than "of", "the" or a comma between, and a pair that dates have."""
+    keys, more = frozenset(left.fields), frozenset(right.fields)
     gap = text[left.end : right.start]
-    if "W" in left.fields and "W" not in right.fields and "d" in keys:
+    if keys & more or len(gap) > 8 or _GAP.fullmatch(gap) is None:
         return False
-    if len(keys) < len(left.fields) + len(right.fields) or len(gap) > 8 or _GAP.fullmatch(gap) is None:
+    if "，" in gap and more != {"wd"}:
         return False
-    if "H" in keys:
-        return "H" in right.fields and left.fields.keys() == {"dp"} and gap in ("", " ")
-    if "dp" in right.fields or left.fields.keys() == {"dp"}:
-        return keys <= _DAY_AND_PART and "," not in gap and "，" not in gap
-    if "," in gap and not {"wd", "m"} & left.fields.keys() and right.fields.keys() != {"y"}:
-        return False
-    if "，" in gap and right.fields.keys() != {"wd"}:
-        return False
-    if keys <= {"Mo", "d", "part", "Y", "m", "h", "q", "W", "wd"} and keys & {"Mo", "Y", "W"}:
-        return True
-    return keys <= _DATE_PARTS
+    comma = "," in gap or "，" in gap
+    return any(
+        keys <= first and more <= second and (allowed or not comma) for first, second, allowed in _PAIRS
+    )
+
+
+# (parts of the left piece, parts of the right piece, whether a comma may stand between)
+_PAIRS = tuple(
+    (frozenset(left.split()), frozenset(right.split()), comma)
+    for left, right, comma in (
+        ("m d wd", "y", True),
+        ("q h part wk m", "y Y", False),
+        ("y Y", "m d q h part wk", False),
+        ("wd W", "m d y", True),
+        ("m d y", "wd", True),
+        ("m y Y Mo", "d part wk", False),
+        ("part wk d", "m y Y Mo d", False),
+        ("wd W D d m y we", "dp", False),
+        ("dp D", "H M pm", False),
+        ("dp", "D wd W", False),
+    )
+)

@@ -7,13 +7,10 @@ A row is (pattern, reader); the first row that takes a stretch of text keeps it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from seatrial.guards.numbers import en
+from seatrial.guards.numbers.blocks import Row, row
 from seatrial.guards.numbers.units import classifier_after, currency_before, unit_after
-
-Reader = Callable[[re.Match[str]], dict[str, int] | None]
-Row = tuple[re.Pattern[str], Reader]
 
 _MONTH_NAMES = (
     "january", "february", "march", "april", "may", "june",
@@ -23,7 +20,18 @@ _MONTHS = {name: n for n, name in enumerate(_MONTH_NAMES, start=1)}
 _MONTHS |= {name[:3]: n for n, name in enumerate(_MONTH_NAMES, start=1)} | {"sept": 9}
 _DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _WEEKDAYS = {name: n for n, name in enumerate(_DAYS, start=1)}
-_WEEKDAYS |= {"mon": 1, "tue": 2, "tues": 2, "wed": 3, "weds": 3, "thu": 4, "thur": 4, "thurs": 4, "fri": 5, "sat": 6}
+_WEEKDAYS |= {
+    "mon": 1,
+    "tue": 2,
+    "tues": 2,
+    "wed": 3,
+    "weds": 3,
+    "thu": 4,
+    "thur": 4,
+    "thurs": 4,
+    "fri": 5,
+    "sat": 6,
+}
 _WEEKDAYS |= {"sun": 7}
 
 _UNITS = "|".join(list(en.UNIT_WORDS)[1:])
@@ -115,7 +123,18 @@ _MODIFIERS = {
 }  # fmt: skip
 _MODIFIERS |= {"this upcoming": 1, "this past": -1, "this coming": 1}
 _MODIFIER = "|".join(sorted(_MODIFIERS, key=len, reverse=True))
-_PERIODS = {"day": "D", "week": "W", "month": "Mo", "quarter": "Q", "year": "Y", "decade": "Dec", "weekend": "W", "fortnight": "F", "working week": "W", "workweek": "W"}
+_PERIODS = {
+    "day": "D",
+    "week": "W",
+    "month": "Mo",
+    "quarter": "Q",
+    "year": "Y",
+    "decade": "Dec",
+    "weekend": "W",
+    "fortnight": "F",
+    "working week": "W",
+    "workweek": "W",
+}
 _PERIOD = "|".join(sorted(_PERIODS, key=len, reverse=True))
 
 
@@ -125,12 +144,16 @@ def _weekday(found: re.Match[str]) -> dict[str, int] | None:
     if word in ("sat", "sun", "mon", "wed", "fri", "thu", "tue") and not which:
         before = found.string[max(0, found.start() - 5) : found.start()]
         after = found.string[found.end() : found.end() + 6]
-        cue = re.search(r"(?:\b(?:on|by|or|and|til|till)|[,(/-]) ?$|^$", before) or re.match(r"[, ]+(?:at|from|\d|or\b)", after)
+        cue = re.search(r"(?:\b(?:on|by|or|and|til|till)|[,(/-]) ?$|^$", before) or re.match(
+            r"[, ]+(?:at|from|\d|or\b)", after
+        )
         if cue is None:
             return None
     name = word.removesuffix("s") if word.endswith("days") else word
     fields = {"wd": _WEEKDAYS[name]}
-    if which:
+    if which and not re.search(
+        "coming|past", which
+    ):  # "the coming Friday" is the next one, whatever the week
         fields["W"] = _MODIFIERS[which]
     return fields
 
@@ -195,7 +218,9 @@ def _part_of_day(found: re.Match[str]) -> dict[str, int]:
 
 
 def _early(found: re.Match[str]) -> dict[str, int]:
-    return {"part": {"e": 1, "b": 1, "s": 1, "m": 2, "l": 3}[found["part"][0]] if found["part"] != "end of" else 3}
+    return {
+        "part": {"e": 1, "b": 1, "s": 1, "m": 2, "l": 3}[found["part"][0]] if found["part"] != "end of" else 3
+    }
 
 
 def _century(found: re.Match[str]) -> dict[str, int]:
@@ -245,13 +270,32 @@ def _clock_before(found: re.Match[str]) -> dict[str, int] | None:
     pm = found["half"][0] == "p"
     if first > second and first != 12:
         pm = not pm
-    return valid({"H": first % 12 + (12 if pm else 0), "M": int(found["minute"] or 0), "pm": int(pm)}) if first <= 12 else None
+    return (
+        valid({"H": first % 12 + (12 if pm else 0), "M": int(found["minute"] or 0), "pm": int(pm)})
+        if first <= 12
+        else None
+    )
 
 
 def _hour(found: re.Match[str]) -> dict[str, int] | None:
     """An hour without minutes after a word that shows it: "at 5", "from 7", "monday 11-4"."""
     hour = int(found["hour"])
     return {"H": hour, "M": int(found.groupdict().get("minute") or 0)} if 1 <= hour <= 12 else None
+
+
+_DAY_BEFORE = re.compile(
+    rf"(?:{'|'.join(_DAYS)}|today|tomorrow|tonight|morning|afternoon|evening)s?,? (?:from |between |at |around )?$"
+)
+
+
+def _hour_of_range(found: re.Match[str]) -> dict[str, int] | None:
+    """The first hour of "monday 11-4" and "from 7 to 7:30": a day before it, or minutes behind the second."""
+    text = found.string
+    day = _DAY_BEFORE.search(text, max(0, found.start() - 26), found.start())
+    minutes = re.match(r" ?(?:-|–|to|and|till) ?\d{1,2}:\d\d", text[found.end() : found.end() + 12])
+    if day is None and (minutes is None or found["minute"]):
+        return None
+    return _hour(found)
 
 
 def _noon(found: re.Match[str]) -> dict[str, int]:
@@ -281,9 +325,17 @@ def _month_alone(found: re.Match[str]) -> dict[str, int] | None:
     """ "may" and "march" are words too, and short names need a cue."""
     word = found["m"].rstrip(".")
     cue = _MONTH_CUE.search(found.string, max(0, found.start() - 9), found.start())
+    if cue is None and re.match(
+        rf" ?(?:-|to) ?(?:{'|'.join(_MONTHS)})\b", found.string[found.end() : found.end() + 14]
+    ):
+        return {"m": _MONTHS[word]}
     if (len(word) <= 3 or word in ("march", "august")) and cue is None:
         return None
-    if word == "may" and cue is not None and cue[1] in ("this", "or", "and", "to", "from", "for", "before", "after"):
+    if (
+        word == "may"
+        and cue is not None
+        and cue[1] in ("this", "or", "and", "to", "from", "for", "before", "after")
+    ):
         return None
     return {"m": _MONTHS[word]}
 
@@ -310,138 +362,196 @@ def _bare_year(found: re.Match[str]) -> dict[str, int] | None:
 
 _SCALE_NEXT = re.compile(r" ?[万亿千百多余几]| (?:million|billion|thousand|hundred)\b")
 BARE_YEAR = re.compile(r"(?<![a-z0-9_.,$€£¥:+/-])(?:19[5-9]\d|20[0-4]\d)(?![\w%:/]|[.,]\d|-\d{1,3}\D)")
-YEAR_RANGE = re.compile(r"(?<![a-z0-9_.,$€£¥:+/-])(?:19[5-9]\d|20[0-4]\d)(?= ?[-–~] ?(?:19[5-9]\d|20[0-4]\d)(?!\d|[.,]\d|%))")
-YEAR_RANGE_END = re.compile(r"(?<=\d[-–~])(?:19[5-9]\d|20[0-4]\d)(?!\d|[.,]\d|%)|(?<=\d [-–~] )(?:19[5-9]\d|20[0-4]\d)(?!\d|[.,]\d|%)")
+YEAR_RANGE = re.compile(
+    r"(?<![a-z0-9_.,$€£¥:+/-])(?:19[5-9]\d|20[0-4]\d)(?= ?[-–~] ?(?:19[5-9]\d|20[0-4]\d)(?!\d|[.,]\d|%))"
+)
+YEAR_RANGE_END = re.compile(
+    r"(?<=\d[-–~])(?:19[5-9]\d|20[0-4]\d)(?!\d|[.,]\d|%)|(?<=\d [-–~] )(?:19[5-9]\d|20[0-4]\d)(?!\d|[.,]\d|%)"
+)
+
+# Feasts whose day never moves.
+_FEASTS = {
+    "christmas eve": (12, 24), "christmas day": (12, 25), "christmas": (12, 25), "xmas": (12, 25), "boxing day": (12, 26),
+    "new year's eve": (12, 31), "new years eve": (12, 31), "new year's day": (1, 1), "new years day": (1, 1),
+    "valentine's day": (2, 14), "halloween": (10, 31), "juneteenth": (6, 19), "earth day": (4, 22),
+    "international workers' day": (5, 1), "st patrick's day": (3, 17), "april fools' day": (4, 1),
+}  # fmt: skip
+
+
+def _feast(found: re.Match[str]) -> dict[str, int]:
+    month, day = _FEASTS[found[0].replace(" the ", " ")]
+    return {"m": month, "d": day}
+
 
 _HALF_DAY = r"(?P<half>[ap] ?\.? ?m\b\.?|(?<=\d)[ap](?![a-z]))"
 _MINUTE_WORDS = rf"oh (?:{_UNITS})|(?:{_TENS})(?:[- ](?:{_UNITS}))?|{_TEENS}"
 _WEEKDAY = "(?P<wd>" + "|".join([*(d + "s?" for d in _DAYS), r"mon|tues?|weds?|thurs?|thu|fri|sat|sun"]) + ")"
 ENGLISH: list[Row] = [
-    (re.compile(r"(?<![a-z0-9_./-])(?P<y>\d{4})([-/.])(?P<m>\d{1,2})\2(?P<d>\d{1,2})(?!\d)(?!\.\d)"), _numeric),
-    (re.compile(r"(?<![a-z0-9_./])(?P<y>19\d\d|20\d\d)(?P<m>0[1-9]|1[0-2])(?P<d>0[1-9]|[12]\d|3[01])(?![\d.,%])"), _numeric),
-    (re.compile(rf"(?<![a-z0-9_])(?P<y>(?:19|20)\d\d)-{_M}-(?P<d>\d{{1,2}})(?![a-z0-9_])"), _date),
-    (re.compile(rf"(?<![a-z0-9_])(?P<d>\d{{1,2}})-{_M}-(?P<y>(?:19|20)\d\d)(?![a-z0-9_])"), _date),
-    (re.compile(rf"\b{_M}-(?P<d>\d{{1,2}})-(?P<y>(?:19|20)\d\d)(?![a-z0-9_])"), _date),
-    (re.compile(rf"\b{_M}[ /-](?:the )?{_DAY}(?: ?,? ?(?:of )?{_Y})?(?![a-z0-9_])"), _date),
-    (re.compile(rf"(?<![a-z0-9_.])(?:the )?{_DAY}(?: day)?(?: of)?[ -/]{_M}(?:[,. -]{{0,2}}{_Y})?(?![a-z0-9_])"), _date),
-    (
-        re.compile(rf"\b{_M} (?P<d>{_WORD_NUMBER})(?:,? {_Y})?(?![a-z0-9_])(?![ -](?:hundred|thousand|million|percent|{_UNITS}))"),
+    row(
+        "digit",
+        r"(?<![a-z0-9_./])(?<!(?<!\d\d)\d-)(?P<y>\d{4})([-/.])(?P<m>\d{1,2})\2(?P<d>\d{1,2})(?!\d)(?!\.\d)",
+        _numeric,
+    ),
+    row(
+        "year",
+        r"(?<![a-z0-9_./])(?P<y>19\d\d|20\d\d)(?P<m>0[1-9]|1[0-2])(?P<d>0[1-9]|[12]\d|3[01])(?![\d.,%])",
+        _numeric,
+    ),
+    row("month year", rf"(?<![a-z0-9_])(?P<y>(?:19|20)\d\d)-{_M}-(?P<d>\d{{1,2}})(?![a-z0-9_])", _date),
+    row("month year", rf"(?<![a-z0-9_])(?P<d>\d{{1,2}})-{_M}-(?P<y>(?:19|20)\d\d)(?![a-z0-9_])", _date),
+    row("month year", rf"\b{_M}-(?P<d>\d{{1,2}})-(?P<y>(?:19|20)\d\d)(?![a-z0-9_])", _date),
+    row("month", rf"\b{_M}[ /-](?:the )?{_DAY}(?: ?,? ?(?:of )?{_Y})?(?![a-z0-9_])", _date),
+    row(
+        "month",
+        rf"(?<![a-z0-9_.])(?:the )?{_DAY}(?: day)?(?: of)?[ -/]{_M}(?:[,. -]{{0,2}}{_Y})?(?![a-z0-9_])",
         _date,
     ),
-    (re.compile(rf"\b{_M},? ?(?:of |in )?(?:the year )?{_Y}(?![a-z0-9_])"), _date),
-    (
-        re.compile(
-            r"(?<![a-z0-9_.])(?P<q>first|second|third|fourth|1st|2nd|3rd|4th)[ -](?:fiscal |calendar )?(?P<unit>quarter|half)"
-            r"(?: of the year)?(?![a-z0-9_])(?! (?:an? )?(?:hour|mile|million|dozen))"
-        ),
+    row(
+        "month",
+        rf"\b{_M} (?P<d>{_WORD_NUMBER})(?:,? {_Y})?(?![a-z0-9_])(?![ -](?:hundred|thousand|million|percent|{_UNITS}))",
+        _date,
+    ),
+    row("month", rf"\b(?P<d>{_WORD_NUMBER}) (?:of )?(?!may|march){_M}(?:,? {_Y})?(?![a-z0-9_])", _date),
+    row("month", rf"\b{_M},? ?(?:of |in )?(?:the year )?{_Y}(?![a-z0-9_])", _date),
+    row(
+        "half",
+        r"(?<![a-z0-9_.])(?P<q>first|second|third|fourth|1st|2nd|3rd|4th)[ -](?:fiscal |calendar )?(?P<unit>quarter|half)"
+        r"(?: of the year)?(?![a-z0-9_])(?! (?:an? )?(?:hour|mile|million|dozen))",
         _quarter,
     ),
-    (
-        re.compile(
-            r"(?<![a-z0-9_.])(?:(?P<a>[qh])(?P<n>[1-4])|(?P<n2>[1-4])(?P<b>[qh]))(?:[ -]?(?:fy ?)?(?P<fy>20\d\d|'?\d\d(?![\d%.,])))?(?![a-z0-9_])"
-        ),
+    row(
+        "half digit",
+        r"(?<![a-z0-9_.])(?:(?P<a>[qh])(?P<n>[1-4])|(?P<n2>[1-4])(?P<b>[qh]))(?:[ -]?(?:fy ?)?(?P<fy>20\d\d|'?\d\d(?![\d%.,])))?(?![a-z0-9_])",
         _short_quarter,
     ),
-    (re.compile(r"(?<![a-z0-9_.])(?:the )?(\d{1,2})(?:st|nd|rd|th) {1,2}century\b"), _century),
-    (re.compile(rf"\b({_DAY_WORD}) century\b"), _century),
-    (re.compile(r"(?<![a-z0-9_.])(?:the )?(?P<dec>(?:1[5-9]|20)\d0)'?s\b"), lambda found: {"dec": int(found["dec"])}),
-    (re.compile(r"\bweek (\d{1,2})(?: of (?P<y>(?:19|20)\d\d))?(?![\d.%])"), _week_number),
-    (re.compile(rf"\b(?:the )?(?P<unit>{_PERIOD}) after next\b"), _after_next),
-    (re.compile(rf"\b(?P<which>{_MODIFIER}) {_COUNT} (?P<unit>{_PERIOD})s?\b"), _next_periods),
-    (re.compile(rf"\b{_COUNT} (?P<which>next|past|coming|last|previous|following) (?P<unit>{_PERIOD})s\b"), _next_periods),
-    (
-        re.compile(
-            rf"\b{_COUNT} (?P<unit>{_PERIOD})s? (?P<way>ago|later|from|after|before|hence|earlier|back)"
-            rf"(?: (?P<anchor>today|now|tomorrow|tmrw|yesterday))?(?! (?:the|that|this|a|his|her|i|we|they|it)\b)\b"
-        ),
-        _shifted,
+    row("century digit", r"(?<![a-z0-9_.])(?:the )?(\d{1,2})(?:st|nd|rd|th) {1,2}century\b", _century),
+    row("century", rf"\b({_DAY_WORD}) century\b", _century),
+    row(
+        "year",
+        r"(?<![a-z0-9_.])(?:the )?(?P<dec>(?:1[5-9]|20)\d0)'?s\b",
+        lambda found: {"dec": int(found["dec"])},
     ),
-    (re.compile(rf"\b(?:with)?in (?:the next |next )?{_COUNT} (?P<unit>{_PERIOD})s?(?:' time)?\b"), _shifted),
-    (re.compile("|".join(rf"\b{word}\b" for word in sorted(_RELATIVE, key=len, reverse=True))), _relative),
-    (re.compile(rf"\b{_WEEKDAY} (?:of )?(?:the )?(?P<which>next|following|this|last|coming) week\b"), _weekday_of_week),
-    (
-        re.compile(
-            rf"\b{_WEEKDAY}\.?,? (?:the )?(?P<d>\d{{1,2}}(?:st|nd|rd|th)|(?:the )?{_DAY_WORD}|\d\d(?=[.,;!?]?(?:\s|$)))(?![:/%-]|[.,]\d)"
-        ),
-        _weekday_and_day,
+    row(
+        "week digit",
+        r"\bweek (\d{1,2})(?: of (?P<y>(?:19|20)\d\d))?(?![\d%]|[.:]\d| ?[ap]\.?m)",
+        _week_number,
     ),
-    (re.compile(rf"\b(?:(?P<which>{_MODIFIER}) (?:week(?: on)? |week's )?)?{_WEEKDAY}\b(?!')"), _weekday),
-    (re.compile(rf"\b(?P<which>{_MODIFIER}) (?P<unit>{_PERIOD})\b"), _period),
-    (re.compile(r"\b(?:the |over the |at the )?weekend\b"), lambda found: {"we": 1}),
-    (
-        re.compile(rf"\b(?:the )?(?P<n>\d{{1,2}}(?:st|nd|rd|th)|{_ORDINALS}|last) (?P<unit>week|month) (?:of|in)(?= )"),
+    row(
+        "period nth",
+        rf"\b(?:the )?(?P<n>\d{{1,2}}(?:st|nd|rd|th)|{_ORDINALS}|last) (?P<unit>week|month) (?:of|in)(?= )",
         _ordinal_period,
     ),
-    (
-        re.compile(
-            rf"\b(?:the )?(?P<part>early|mid|late|beginning of|start of|middle of|end of)[ -](?:the )?"
-            rf"(?=(?:19|20)\d\d|{'|'.join(_MONTH_NAMES)}|(?:this|next|last) (?:year|month))"
-        ),
+    row("period", rf"\b(?:the )?(?P<unit>{_PERIOD}) after next\b", _after_next),
+    row("period", rf"\b(?P<which>{_MODIFIER}) {_COUNT} (?P<unit>{_PERIOD})s?\b", _next_periods),
+    row(
+        "period",
+        rf"\b{_COUNT} (?P<which>next|past|coming|last|previous|following) (?P<unit>{_PERIOD})s\b",
+        _next_periods,
+    ),
+    row(
+        "period",
+        rf"\b{_COUNT} (?P<unit>{_PERIOD})s? (?P<way>ago|later|from|after|before|hence|earlier|back)"
+        rf"(?: (?P<anchor>today|now|tomorrow|tmrw|yesterday))?(?! (?:the|that|this|a|his|her|i|we|they|it)\b)\b",
+        _shifted,
+    ),
+    row(
+        "period", rf"\b(?:with)?in (?:the next |next )?{_COUNT} (?P<unit>{_PERIOD})s?(?:' time)?\b", _shifted
+    ),
+    row("relative", "|".join(rf"\b{word}\b" for word in sorted(_RELATIVE, key=len, reverse=True)), _relative),
+    row(
+        "weekday week",
+        rf"\b{_WEEKDAY} (?:of )?(?:the )?(?P<which>next|following|this|last|coming) week\b",
+        _weekday_of_week,
+    ),
+    row(
+        "weekday",
+        rf"\b{_WEEKDAY}\.?,? (?:the )?(?P<d>\d{{1,2}}(?:st|nd|rd|th)|(?:the )?{_DAY_WORD}|\d\d(?=[.,;!?]?(?:\s|$)))(?![:/%-]|[.,]\d)",
+        _weekday_and_day,
+    ),
+    row("weekday", rf"\b(?:(?P<which>{_MODIFIER}) (?:week(?: on)? |week's )?)?{_WEEKDAY}\b(?!')", _weekday),
+    row("period", rf"\b(?P<which>{_MODIFIER}) (?P<unit>{_PERIOD})\b", _period),
+    row("weekend", r"\b(?:the |over the |at the )?weekend\b", lambda found: {"we": 1}),
+    row(
+        "past",
+        rf"\b(?:the )?(?P<part>early|mid|late|beginning of|start of|middle of|end of)[ -](?:the )?"
+        rf"(?=(?:19|20)\d\d|{'|'.join(_MONTH_NAMES)}|(?:this|next|last) (?:year|month))",
         _early,
     ),
-    (
-        re.compile(
-            r"(?<![a-z0-9_.:/-])(?P<hour>\d{1,2})(?:[:.](?P<minute>\d\d))?"
-            r"(?= ?(?:-|–|to|and|till|until) ?(?P<second>\d{1,2})(?:[:.]\d\d)? ?(?P<half>[ap]) ?\.? ?m\b)"
-        ),
+    row(
+        "halfday digit",
+        r"(?<![a-z0-9_.:/-])(?P<hour>\d{1,2})(?:[:.](?P<minute>\d\d))?"
+        r"(?= ?(?:-|–|to|and|till|until) ?(?P<second>\d{1,2})(?:[:.]\d\d)? ?(?P<half>[ap]) ?\.? ?m\b)",
         _clock_before,
     ),
-    (re.compile(rf"(?<![a-z0-9_.:])(?P<hour>\d{{1,2}})(?:[:.](?P<minute>\d\d))?(?::\d\d)? ?{_HALF_DAY}"), _clock),
-    (
-        re.compile(
-            rf"\b(?:{'|'.join(_DAYS)}|today|tomorrow|tonight|morning|afternoon|evening)s?,? (?:from |between |at |around )?"
-            r"(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?(?= ?(?:-|–|to|and) ?\d{1,2}(?:[.,;!?]| |$|:\d))"
-        ),
-        _hour,
-    ),
-    (re.compile(rf"(?<![a-z0-9_.:])(?P<hour>\d{{1,2}})(?P<minute>\d\d) ?(?P<half>[ap] ?\.? ?m\b\.?)"), _compact_clock),
-    (re.compile(r"\b(?:12 )?(?P<word>noon|midday|midnight)\b"), _noon),
-    (
-        re.compile(
-            r"(?:(?<=\bat )|(?<=\baround ))(?P<hour>\d{1,2})(?:\.(?P<minute>[0-5]\d))?"
-            r"(?=[.,;!?)]?(?:\s|$))(?! ?(?:%|percent|[a-z]{3,}s\b|million|thousand|per\b|year|month|euro|dollar|usd|eur))"
-        ),
-        _hour,
-    ),
-    (
-        re.compile(
-            rf"(?:(?<=\bat )|(?<=\bfrom )|(?<=\bto )|(?<=\btill )|(?<=\buntil )|(?<=\baround )|(?<=eenth )|(?<=ieth ))"
-            rf"(?P<hour>{_UNITS}|ten|eleven|twelve) (?P<minute>fifteen|twenty|thirty|forty[- ]five|forty|fifty)\b(?! (?:[a-z]+ )?[a-z]+s\b)"
-        ),
+    row(
+        "halfday digit",
+        rf"(?<![a-z0-9_.:])(?P<hour>\d{{1,2}})(?:[:.](?P<minute>\d\d))?(?::\d\d)? ?{_HALF_DAY}",
         _clock,
     ),
-    (
-        re.compile(
-            rf"\b(?P<part>half|(?:a )?quarter|twenty[- ]five|twenty|ten|five|\d{{1,2}}) (?P<way>past|to|after|of) "
-            rf"(?P<hour>{_WORD_NUMBER}|\d{{1,2}})\b(?: ?o ?'? ?clock)?(?! (?:percent|million|thousand|hundred|of))"
-        ),
+    row(
+        "digit",
+        r"(?<![a-z0-9_.:/$€£-])(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?(?= ?(?:-|–|to|and|till) ?\d{1,2}(?::\d\d|[.,;!?]?(?:\s|$)))",
+        _hour_of_range,
+    ),
+    row(
+        "halfday digit",
+        rf"(?<![a-z0-9_.:])(?P<hour>\d{{1,2}})(?P<minute>\d\d) ?(?P<half>[ap] ?\.? ?m\b\.?)",
+        _compact_clock,
+    ),
+    row(
+        "past",
+        rf"\b(?P<part>half|(?:a )?quarter|twenty[- ]five|twenty|ten|five|\d{{1,2}}) (?P<way>past|to|after|of) "
+        rf"(?P<hour>{_WORD_NUMBER}|\d{{1,2}})\b(?: ?o ?'? ?clock)?(?! (?:percent|million|thousand|hundred|of))",
         _past,
     ),
-    (re.compile(rf"(?<![a-z0-9_.:])(?P<hour>\d{{1,2}}|{_WORD_NUMBER}) ?(?P<minute>)o ?'? ?clock\b"), _clock),
-    (
-        re.compile(rf"\b(?P<hour>{_WORD_NUMBER})(?:[ -](?P<minute>{_MINUTE_WORDS}))? ?(?P<half>[ap] ?\.? ?m\b\.?)"),
+    row("noon", r"\b(?:12 )?(?P<word>noon|midday|midnight)\b", _noon),
+    row(
+        "digit",
+        r"(?:(?<=\bat )|(?<=\baround ))(?P<hour>\d{1,2})(?:\.(?P<minute>[0-5]\d))?"
+        r"(?=[.,;!?)]?(?:\s|$))(?! ?(?:%|percent|[a-z]{3,}s\b|million|thousand|per\b|year|month|euro|dollar|usd|eur))",
+        _hour,
+    ),
+    row(
+        "fifteen",
+        rf"(?:(?<=\bat )|(?<=\bfrom )|(?<=\bto )|(?<=\btill )|(?<=\buntil )|(?<=\baround )|(?<=eenth )|(?<=ieth ))"
+        rf"(?P<hour>{_UNITS}|ten|eleven|twelve) (?P<minute>fifteen|twenty|thirty|forty[- ]five|forty|fifty)\b(?! (?:[a-z]+ )?[a-z]+s\b)",
         _clock,
     ),
-    (re.compile(r"(?<![a-z0-9_.:])(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)(?::[0-5]\d)?(?![\d:%])(?!\.\d)"), _clock),
-    (
-        re.compile(
-            r"(?:(?:\b(?P<this>this )|\bin (?:the )?|\bat |(?<=day )|(?<=morrow )|(?<=th )|(?<=\blast )|(?<=\bnext ))"
-            r"(?P<dp>morning|afternoon|evening|night))s?\b"
-        ),
+    row("clock", rf"(?<![a-z0-9_.:])(?P<hour>\d{{1,2}}|{_WORD_NUMBER}) ?(?P<minute>)o ?'? ?clock\b", _clock),
+    row(
+        "halfday",
+        rf"\b(?P<hour>{_WORD_NUMBER})(?:[ -](?P<minute>{_MINUTE_WORDS}))? ?(?P<half>[ap] ?\.? ?m\b\.?)",
+        _clock,
+    ),
+    row(
+        "colon",
+        r"(?<![a-z0-9_.:])(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)(?::[0-5]\d)?(?![\d:%])(?!\.\d)",
+        _clock,
+    ),
+    row(
+        "dayparts",
+        r"(?:(?:\b(?P<this>this )|\bin (?:the )?|\bat |(?<=day )|(?<=morrow )|(?<=th )|(?<=\blast )|(?<=\bnext ))"
+        r"(?P<dp>morning|afternoon|evening|night))s?\b",
         _part_of_day,
     ),
-    (re.compile(rf"\b{_M}(?![a-z0-9_])"), _month_alone),
-    (
-        re.compile(
-            rf"(?<=\bon )the (?P<d>\d{{1,2}}(?:st|nd|rd|th)|{_DAY_WORD})\b(?! [a-z]*(?:floor|day|time|place|century|quarter|half|of))"
-        ),
+    row("feast", "|".join(rf"\b{name}\b" for name in sorted(_FEASTS, key=len, reverse=True)), _feast),
+    row("month", rf"\b{_M}(?![a-z0-9_])", _month_alone),
+    row(
+        "nth",
+        rf"(?<=\bon )the (?P<d>\d{{1,2}}(?:st|nd|rd|th)|{_DAY_WORD})\b(?! [a-z]*(?:floor|day|time|place|century|quarter|half|of))",
         _day_of_month,
     ),
-    (
-        re.compile(rf"(?:\b(?:by|until|till|around|since|from|before|after) )the (?P<d>\d{{1,2}}(?:st|nd|rd|th))\b(?! [a-z]{{3,}})"),
+    row(
+        "nth",
+        rf"\b(?:the )?(?P<d>\d{{1,2}}(?:st|nd|rd|th)|{_DAY_WORD})(?: day)?(?= (?:of )?(?:this|next|last|the) month\b)",
         _day_of_month,
     ),
-    (YEAR_RANGE, lambda found: {"y": int(found[0])}),
-    (YEAR_RANGE_END, lambda found: {"y": int(found[0])}),
-    (BARE_YEAR, _bare_year),
+    row(
+        "nth period",
+        rf"(?:\b(?:by|until|till|around|since|from|before|after) )the (?P<d>\d{{1,2}}(?:st|nd|rd|th))\b(?! [a-z]{{3,}})",
+        _day_of_month,
+    ),
+    row("year", YEAR_RANGE.pattern, lambda found: {"y": int(found[0])}),
+    row("year", YEAR_RANGE_END.pattern, lambda found: {"y": int(found[0])}),
+    row("year", BARE_YEAR.pattern, _bare_year),
 ]

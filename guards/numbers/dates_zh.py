@@ -9,7 +9,8 @@ from __future__ import annotations
 import re
 
 from seatrial.guards.numbers import zh
-from seatrial.guards.numbers.dates_en import Row, two_digit_year, valid
+from seatrial.guards.numbers.blocks import Row, row
+from seatrial.guards.numbers.dates_en import two_digit_year, valid
 
 _Z = r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
 _ZY = r"(?:\d{4}|[零一二三四五六七八九](?: ?[零一二三四五六七八九]){3})"
@@ -19,7 +20,9 @@ _NOT_DAY = (
     r"(?![线楼院厅门馆机车店仓桌房桥码会工文令选种球通公站台航井厂泊卫列探火高元本语报圆式企系资股床位员机])"
 )
 _NO_COUNT = r"(?![\d.]|[个多几万千百亿名位家元%天项人点分比号])"
-_WEEK = {"一": 1, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6, "日": 7, "天": 7} | {str(n): n for n in range(1, 8)}
+_WEEK = {"一": 1, "二": 2, "三": 3, "四": 4, "五": 5, "六": 6, "日": 7, "天": 7} | {
+    str(n): n for n in range(1, 8)
+}
 _PARTS_OF_DAY = {
     "凌晨": 1, "清晨": 1, "早上": 1, "早晨": 1, "清早": 1, "上午": 1, "今晨": 1, "早": 1, "晨": 1, "中午": 2, "下午": 2,
     "午后": 2, "傍晚": 3, "晚上": 3, "晚间": 3, "今晚": 3, "明晚": 3, "昨晚": 3, "夜里": 4, "夜间": 4, "深夜": 4, "半夜": 4,
@@ -94,7 +97,17 @@ def _relative(found: re.Match[str]) -> dict[str, int]:
     return {name: offset}
 
 
-_PERIODS = {"天": "D", "日": "D", "周": "W", "个星期": "W", "星期": "W", "个礼拜": "W", "个月": "Mo", "年": "Y", "个季度": "Q"}
+_PERIODS = {
+    "天": "D",
+    "日": "D",
+    "周": "W",
+    "个星期": "W",
+    "星期": "W",
+    "个礼拜": "W",
+    "个月": "Mo",
+    "年": "Y",
+    "个季度": "Q",
+}
 _PERIOD = "|".join(sorted(_PERIODS, key=len, reverse=True))
 
 
@@ -152,68 +165,128 @@ def _ordinal_part(found: re.Match[str]) -> dict[str, int] | None:
     return valid({"m": number}) if found["unit"] == "个月" else {"wk": number}
 
 
+# Feasts whose day never moves; 国庆 and 五一 as days, not as the weeks off around them.
+_FEASTS = {
+    "元旦": (1, 1), "情人节": (2, 14), "妇女节": (3, 8), "劳动节": (5, 1), "五一": (5, 1), "儿童节": (6, 1), "建党节": (7, 1),
+    "建军节": (8, 1), "教师节": (9, 10), "国庆节": (10, 1), "国庆": (10, 1), "双十一": (11, 11), "双11": (11, 11),
+    "平安夜": (12, 24), "圣诞节": (12, 25), "圣诞": (12, 25),
+}  # fmt: skip
+_FEAST = "|".join(sorted(_FEASTS, key=len, reverse=True))
+
 CHINESE: list[Row] = [
-    (re.compile(r"(?<![\d./])(?P<y>\d{4})([-/.])(?P<m>\d{1,2})\2(?P<d>\d{1,2})[日号]?(?!\d)(?!\.\d)"), _numeric),
-    (
-        re.compile(
-            rf"{_NO_DIGIT}(?P<y>{_ZY}|\d\d(?= ?年 ?\d{{1,2}} ?月)) ?年度?[ 的]?(?P<m>{_Z}) ?月份? ?"
-            rf"(?P<d>{_Z}(?: ?[日号])|初?{_Z}{_NO_COUNT})"
-        ),
+    row(
+        "节",
+        rf"(?P<f>{_FEAST})(?!期间|假期|长假|黄金周|[档路街区村广])",
+        lambda f: {"m": _FEASTS[f["f"]][0], "d": _FEASTS[f["f"]][1]},
+    ),
+    row(
+        "digit",
+        r"(?<![\d./])(?P<y>\d{4})([-/.])(?P<m>\d{1,2})\2(?P<d>\d{1,2})[日号]?(?!\d)(?!\.\d)",
+        _numeric,
+    ),
+    row(
+        "年 月",
+        rf"{_NO_DIGIT}(?P<y>{_ZY}|\d\d(?= ?年 ?\d{{1,2}} ?月)) ?年度?[ 的]?(?P<m>{_Z}) ?月份? ?"
+        rf"(?P<d>{_Z}(?: ?[日号])|初?{_Z}{_NO_COUNT})",
         _date,
     ),
-    (re.compile(rf"{_NO_DIGIT}(?P<y>{_ZY}|\d\d(?= ?年 ?\d{{1,2}} ?月)) ?年度?[ 的]?(?P<m>{_Z}) ?月份?(?!\d)"), _date),
-    (
-        re.compile(rf"{_NO_NUMBER}(?<!个)(?P<m>{_Z}) ?月份? ?(?P<d>{_Z}(?: ?[日号]){_NOT_DAY}|{_Z}{_NO_COUNT})"),
+    row(
+        "年 月",
+        rf"{_NO_DIGIT}(?P<y>{_ZY}|\d\d(?= ?年 ?\d{{1,2}} ?月)) ?年度?[ 的]?(?P<m>{_Z}) ?月份?(?!\d)",
         _date,
     ),
-    (re.compile(r"(?<![\d./-])(?P<m>\d{1,2})[./-](?P<d>\d{1,2}) ?[日号]"), _date),
-    (re.compile(rf"{_NO_NUMBER}(?<!个)(?P<m>{_Z}) ?月(?:份|(?![亮饼色球子薪租供]))"), _date),
-    (re.compile(rf"{_NO_DIGIT}(?P<y>{_ZY}) ?年(?:度|(?!来|间|之久|以来|级|内))"), _date),
-    (re.compile(rf"{_NO_DIGIT}(?P<y>0\d|[5-9]\d|[零九八][零一二三四五六七八九]) ?年(?![来间后代多级内]|之后|前后)"), _date),
-    (re.compile(rf"(?P<n>{_Z}|两) ?(?P<unit>{_PERIOD}) ?(?P<way>之前|以前|前|之后|以后|后)(?![期面台卫继续的])"), _shifted),
-    (re.compile(rf"(?P<which>过去|最近|未来|今后|接下来|后|前)的? ?(?P<n>{_Z}|两) ?(?P<unit>{_PERIOD})(?!前|后|级)"), _next_periods),
-    (re.compile(rf"(?<=[年的月])第(?P<n>{_Z})(?P<unit>个月|周)"), _ordinal_part),
-    (
-        re.compile(
-            rf"(?<![\d.,/第a-z零一二三四五六七八九十百千万])(?P<d>{_Z}) ?"
-            rf"(?:日(?![元本圆语报系企后益均夜式资军子游])|号{_NOT_DAY})"
-        ),
+    row(
+        "月",
+        rf"{_NO_NUMBER}(?<!个)(?P<m>{_Z}) ?月份? ?(?P<d>{_Z}(?: ?[日号]){_NOT_DAY}|{_Z}{_NO_COUNT})",
         _date,
     ),
-    (re.compile(r"(?<=[年月])(?P<part>初|底|末|终|中(?=[，。、,.;；:的时将会需要完前后）)]|$|\s|旬))(?!级)"), _part),
-    (re.compile(r"(?P<part>[上中下])旬"), _part),
-    (re.compile(r"([上下])(?:个)?半年(?!度?报)"), _half),
-    (re.compile(r"第(?P<q>[一二三四1-4]) ?季度?|(?P<q2>[一二三四1-4]) ?季度"), lambda f: {"q": number_of(f["q"] or f["q2"])}),
-    (re.compile(r"(?<![a-z0-9])q(?P<q>[1-4])(?![a-z0-9])"), _quarter),
-    (
-        re.compile(
-            r"(?P<which>上上个?|下下个?|上个?|下个?|本|这个?)?(?:周|星期|礼拜)(?P<wd>[一二三四五六日天末]|[1-7](?![\d.]))"
-            r"(?![个年期天次月])"
+    row(
+        "月",
+        r"(?<![零一二三四五六七八九十百])(?P<a>[一二三四五六七八])(?P<b>[二三四五六七八九])月",
+        lambda f: (
+            {"m": zh.DIGITS[f["a"]], "m2": zh.DIGITS[f["b"]]}
+            if zh.DIGITS[f["b"]] == zh.DIGITS[f["a"]] + 1
+            else None
         ),
+    ),
+    row("digit 日", r"(?<![\d./-])(?P<m>\d{1,2})[./-](?P<d>\d{1,2}) ?[日号]", _date),
+    row("月", rf"{_NO_NUMBER}(?<!个)(?P<m>{_Z}) ?月(?:份|(?![亮饼色球子薪租供]))", _date),
+    row("年", rf"{_NO_DIGIT}(?P<y>{_ZY}) ?年(?:度|(?!来|间|之久|以来|级|内))", _date),
+    row(
+        "年",
+        rf"{_NO_DIGIT}(?P<y>0\d|[5-9]\d|[零九八][零一二三四五六七八九]) ?年(?![来间后代多级内]|之后|前后)",
+        _date,
+    ),
+    row(
+        "前",
+        rf"(?P<n>{_Z}|两) ?(?P<unit>{_PERIOD}) ?(?P<way>之前|以前|前|之后|以后|后)(?![期面台卫继续的])",
+        _shifted,
+    ),
+    row(
+        "未来",
+        rf"(?P<which>过去|最近|未来|今后|接下来|后|前)的? ?(?P<n>{_Z}|两) ?(?P<unit>{_PERIOD})(?!前|后|级)",
+        _next_periods,
+    ),
+    row("第", rf"(?<=[年的月])第(?P<n>{_Z})(?P<unit>个月|周)", _ordinal_part),
+    row(
+        "日",
+        rf"(?<![\d.,/第a-z零一二三四五六七八九十百千万])(?P<d>{_Z}) ?"
+        rf"(?:日(?![元本圆语报系企后益均夜式资军子游])|号{_NOT_DAY})",
+        _date,
+    ),
+    row("旬", r"(?P<part>[上中下])旬", _part),
+    row(
+        "部分",
+        r"(?<![\d零一二三四五六七八九十个年去今明后前本上下这])(?P<unit>[月年])(?P<part>[初底末])(?!级)",
+        lambda f: {("Mo" if f["unit"] == "月" else "Y"): 0} | _part(f),
+    ),
+    row("部分", r"(?<=[年月])年?(?P<part>[初底末])(?!级)", _part),
+    row(
+        "部分",
+        r"(?<=[年月])(?P<part>初|底|末|终|中(?=[，。、,.;；:的时将会需要完前后）)]|$|\s|旬))(?!级)",
+        _part,
+    ),
+    row("半年", r"([上下])(?:个)?半年(?!度?报)", _half),
+    row(
+        "季",
+        r"第(?P<q>[一二三四1-4]) ?季度?|(?P<q2>[一二三四1-4]) ?季度",
+        lambda f: {"q": number_of(f["q"] or f["q2"])},
+    ),
+    row("digit", r"(?<![a-z0-9])q(?P<q>[1-4])(?![a-z0-9])", _quarter),
+    row(
+        "周",
+        r"(?P<which>上上个?|下下个?|上个?|下个?|本|这个?)?(?<![\d一二两三四五六七八九十几]个)(?<!\d)(?:周|星期|礼拜)(?P<wd>[一二三四五六日天末]|[1-7](?![\d.]))"
+        r"(?![个年期天次月]|小时)",
         _weekday,
     ),
-    (re.compile("|".join(sorted(_RELATIVE, key=len, reverse=True))), _relative),
-    (re.compile(rf"(?:(?P<c>{_Z}|二十一?) ?世纪)?(?P<d>\d0|[一二三四五六七八九]十) ?年代"), _decade),
-    (re.compile(rf"(?P<dp>{_DAY_PART}) ?(?P<hour>{_Z}|两) ?[点时:](?P<tail>钟|整|半|[一三]刻|零?{_Z} ?分?)?(?!之)"), _clock),
-    (
-        re.compile(rf"{_NO_NUMBER}(?<![第几两])(?P<dp>)(?P<hour>{_Z}|两) ?点(?P<tail>钟|整|半|[一三]刻|零?{_Z} ?分)(?!之)"),
+    row("相对", "|".join(sorted(_RELATIVE, key=len, reverse=True)), _relative),
+    row("年代", rf"(?:(?P<c>{_Z}|二十一?) ?世纪)?(?P<d>\d0|[一二三四五六七八九]十) ?年代", _decade),
+    row(
+        "时段 点",
+        rf"(?P<dp>{_DAY_PART}) ?(?P<hour>{_Z}|两) ?[点时:](?P<tail>钟|整|半|[一三]刻|零?{_Z} ?分?)?(?!之)",
         _clock,
     ),
-    (
-        re.compile(rf"{_NO_NUMBER}(?<![第几两])(?P<dp>)(?P<hour>{_Z}|两) ?[点时](?P<tail>)(?=之?[前后]|以[前后]|左右|开|到|至|和|之间|$|[，。、；！？)）])(?!后腿)"),
+    row(
+        "点",
+        rf"{_NO_NUMBER}(?<![第几两])(?P<dp>)(?P<hour>{_Z}|两) ?点(?P<tail>钟|整|半|[一三]刻|零?{_Z} ?分)(?!之)",
         _clock,
     ),
-    (
-        re.compile(
-            r"(?<![\d.])(?P<dp>)(?P<hour>[01]?\d|2[0-4]) ?时(?P<tail>[0-5]?\d ?分)?(?:[0-5]?\d ?秒)?"
-            r"(?![间代期尚速装长段])(?!\d* ?[分秒])"
+    row(
+        "点",
+        rf"{_NO_NUMBER}(?<![第几两])(?P<dp>)(?P<hour>{_Z}|两) ?[点时](?P<tail>)(?=之?[前后]|以[前后]|左右|开|到|至|和|之间|$|[，。、；！？)）])(?!后腿)",
+        _clock,
+    ),
+    row(
+        "时 digit",
+        r"(?<![\d.])(?P<dp>)(?P<hour>[01]?\d|2[0-4]) ?时(?P<tail>[0-5]?\d ?分)?(?:[0-5]?\d ?秒)?"
+        r"(?![间代期尚速装长段])(?!\d* ?[分秒])",
+        _clock,
+    ),
+    row(
+        "时段",
+        rf"(?<=[天日号今明昨周一二三四五六末在的])(?P<dp>{_DAY_PART})(?![餐饭安会报班])|(?P<dp2>今早|今晚|明早|明晚|昨晚|今晨)",
+        lambda f: (
+            _part_of_day(f) if f["dp"] else {"dp": _PARTS_OF_DAY[f["dp2"]], "D": _DAY_OF_PART[f["dp2"][0]]}
         ),
-        _clock,
-    ),
-    (
-        re.compile(
-            rf"(?<=[天日号今明昨周一二三四五六末在的])(?P<dp>{_DAY_PART})(?![餐饭安会报班])|(?P<dp2>今早|今晚|明早|明晚|昨晚|今晨)"
-        ),
-        lambda f: _part_of_day(f) if f["dp"] else {"dp": _PARTS_OF_DAY[f["dp2"]], "D": _DAY_OF_PART[f["dp2"][0]]},
     ),
 ]

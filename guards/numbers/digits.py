@@ -140,7 +140,9 @@ def _extended(text: str, original: str, numeral: Numeral) -> Numeral:
     """Takes in what follows: the decimals of tokenized text, a fraction, a scale word."""
     spaced = _SPACED_DECIMAL.match(text, numeral.end)
     if spaced is not None and numeral.quantum == 1:
-        numeral = replace(_numeral(0, 0, f"{numeral.value}.{spaced[1]}"), start=numeral.start, end=spaced.end())
+        numeral = replace(
+            _numeral(0, 0, f"{numeral.value}.{spaced[1]}"), start=numeral.start, end=spaced.end()
+        )
     mixed = _MIXED.match(text, numeral.end) if numeral.quantum == 1 and numeral.form == "digits" else None
     part = None if mixed is None else _part(mixed)
     if mixed is not None and part is not None:
@@ -149,7 +151,9 @@ def _extended(text: str, original: str, numeral: Numeral) -> Numeral:
     if half is not None:
         fraction = Decimal("0.5") if half[1] == "half" else Decimal("0.25")
         size = SCALES[half[2]] if half[2] else 1
-        return replace(numeral, end=half.end(), value=(numeral.value + fraction) * size, quantum=fraction * size)
+        return replace(
+            numeral, end=half.end(), value=(numeral.value + fraction) * size, quantum=fraction * size
+        )
     return _scaled(text, original, numeral)
 
 

@@ -51,7 +51,14 @@ _FRACTIONS = {
     "sixth": 6,
     "seventh": 7,
 }
-_FRACTIONS |= {"trillionth": 10**12, "eighth": 8, "ninth": 9, "tenth": 10, "hundredth": 100, "thousandth": 1000}
+_FRACTIONS |= {
+    "trillionth": 10**12,
+    "eighth": 8,
+    "ninth": 9,
+    "tenth": 10,
+    "hundredth": 100,
+    "thousandth": 1000,
+}
 _PLURAL_FRACTIONS = {word + "s": n for word, n in _FRACTIONS.items() if word not in ("half", "halves")} | {
     "halves": 2
 }
@@ -222,7 +229,13 @@ def _read_fraction(found: re.Match[str]) -> _Read | None:
         return None
     denominator = (_PLURAL_FRACTIONS if plural else _FRACTIONS)[found[3]]
     if found[1] and count > denominator:  # one hundred and thirty-two fifths
-        return Decimal(cardinal(f"{found[1]} {found[2]}")) / denominator, None, Decimal("0.01"), "fraction", ""
+        return (
+            Decimal(cardinal(f"{found[1]} {found[2]}")) / denominator,
+            None,
+            Decimal("0.01"),
+            "fraction",
+            "",
+        )
     part = Decimal(count) / denominator
     scale = SCALE_WORDS.get(found[4] or "", 1)
     if found[1]:

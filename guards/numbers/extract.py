@@ -7,6 +7,7 @@ A pure function of the text; every span is exact in the text that was given.
 from __future__ import annotations
 
 from seatrial.guards.numbers import dates, en, strings
+from seatrial.guards.numbers.blocks import blocks_of
 from seatrial.guards.numbers.figures import read_figures
 from seatrial.guards.numbers.halves import read_halves
 from seatrial.guards.numbers.normalize import fold
@@ -22,8 +23,9 @@ def extract_quantities(text: str, *, locale: str | None = None) -> list[Quantity
     """
     folded = fold(text)
     taken = bytearray(len(folded))
-    figures = [_string(text, folded, *span) for span in strings.find_strings(folded, taken)]
-    figures += [_calendar(text, piece) for piece in dates.find_pieces(folded, taken, locale)]
+    blocks = blocks_of(folded)
+    figures = [_string(text, folded, *span) for span in strings.find_strings(blocks, taken)]
+    figures += [_calendar(text, piece) for piece in dates.find_pieces(blocks, taken, locale)]
     figures += read_halves(text, folded, taken)
     figures += read_figures(text, folded, find_numerals(folded, text, taken, locale))
     figures += [Quantity(text[g.start() : g.end()], g.span(), UNREAD) for g in en.GLUED.finditer(folded)]

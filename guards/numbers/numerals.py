@@ -66,7 +66,9 @@ def _chinese_run(text: str, start: int, end: int) -> Iterator[Numeral]:
     if number is None or (_formal(run) and not _formal_counts(text, start, run)):
         return
     form = "spelled" if number.spelled else "zh"
-    numeral = Numeral(start, start + len(run), number.value, number.quantum, number.high, form, run, number.bound)
+    numeral = Numeral(
+        start, start + len(run), number.value, number.quantum, number.high, form, run, number.bound
+    )
     dozen = _DOZEN.match(text, numeral.end)
     if dozen is not None and number.high is None:
         numeral = replace(numeral, end=dozen.end(), value=numeral.value * 12, form="zh")

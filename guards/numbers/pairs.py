@@ -185,6 +185,9 @@ def read_compound(folded: str, first: Draft, second: Draft) -> Draft | None:
     gap = folded[first.end : second.start]
     if len(gap) > 7 or _JOIN.fullmatch(gap) is None or first.high is not None or second.high is not None:
         return None
+    if first.kind in (DURATION, MEASURE) and second.form == "fraction" and "and" in gap:
+        value = first.value + second.value  # one hour and a half
+        return replace(first, end=second.end, value=value, quantum=second.quantum)
     if first.kind == AMOUNT:
         return _compound_amount(folded, first, second, gap)
     if first.kind == COUNT and first.unit == "分" and second.kind == DURATION and not gap:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 from decimal import Decimal
 
+from seatrial.guards.numbers.calendar import is_vague
 from seatrial.guards.numbers.compare import Match, Source, compare, is_named_code
 from seatrial.guards.numbers.extract import extract_quantities
 from seatrial.guards.numbers.normalize import fold
@@ -29,7 +30,7 @@ def check_numbers(
     `extract_quantities`; `policy` changes severities.
     """
     rules = policy or Policy()
-    known = Source(fold(source), extract_quantities(source, locale=locale))
+    known = Source(fold(source), extract_quantities(source, locale=locale), meeting_date)
     folded = fold(summary)
     findings = tuple(
         _finding(quantity, compare(quantity, folded, known), rules, _quoted(folded, *quantity.span))
@@ -70,6 +71,8 @@ def severity_kind(quantity: Quantity, *, claimed: bool = False) -> str:
     """
     if quantity.kind == IDENTIFIER and is_named_code(quantity.text) and not claimed:
         return "named code"
+    if quantity.fields and is_vague(quantity):
+        return "vague date"
     if quantity.kind not in (COUNT, ORDINAL) or claimed or quantity.value is None:
         return quantity.kind
     small = abs(quantity.value) <= _SMALL and quantity.value == quantity.value.to_integral_value()

@@ -36,7 +36,9 @@ def read_single(folded: str, numeral: Numeral) -> Draft | None:
     draft = _bracketed(folded, from_numeral(numeral))
     currency = currency_before(folded, draft.start)
     if currency is not None:
-        draft = _times(replace(draft, start=currency[1], kind=AMOUNT, unit=currency[0].name), currency[0].factor)
+        draft = _times(
+            replace(draft, start=currency[1], kind=AMOUNT, unit=currency[0].name), currency[0].factor
+        )
     start, negative = read_sign(folded, draft.start)
     if negative:
         high = None if draft.high is None else -draft.high
@@ -158,7 +160,9 @@ _CLASSIFIER_FIRST = frozenset("位节票分")
 _HALF_MORE = re.compile(r"半(?!导|岛|径)")
 _SCALE_AFTER = re.compile(r" (thousand|million|billion|trillion)\b")
 # Pounds are money unless something is weighed.
-_WEIGHT = re.compile(r"\b(?:weigh\w*|heav\w*|kilos?|kg|tons?|ounces?|oz|baby|babies|lb|lbs|of (?:meat|flour|sugar|rice))\b")
+_WEIGHT = re.compile(
+    r"\b(?:weigh\w*|heav\w*|kilos?|kg|tons?|ounces?|oz|baby|babies|lb|lbs|of (?:meat|flour|sugar|rice))\b"
+)
 
 
 def _with_found_unit(folded: str, draft: Draft, unit: Unit, end: int) -> Draft:
@@ -210,7 +214,9 @@ _OTHER_WORD = {
     "克": "服",
     "桶": "装",
 }
-_ENGLISH_WORDS = frozenset({"in", "us", "pt", "x", "a", "mi", "no", "am", "c", "pc", "m", "g", "t", "l", "b"})
+_ENGLISH_WORDS = frozenset(
+    {"in", "us", "pt", "x", "a", "mi", "no", "am", "c", "pc", "m", "g", "t", "l", "b", "h", "w", "y"}
+)
 
 
 def _unit_allowed(folded: str, draft: Draft, word: str, end: int) -> bool:

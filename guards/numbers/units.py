@@ -156,14 +156,14 @@ _DURATION = _table(
     microsecond 0.000001: microsecond, microseconds, us, µs, μs, 微秒
     minute 60: minute, minutes, min, mins, 分钟, 分, 分种
     quarter-hour 900: 刻钟, 刻
-    hour 3600: hour, hours, hr, hrs, 小时, 个小时, 钟头, 个钟头, 个钟, 时
+    hour 3600: hour, hours, hr, hrs, h, 小时, 个小时, 钟头, 个钟头, 个钟, 时
     day 86400: day, days, 天, 日, business day, business days, working day, working days, 个工作日, 工作日, 天时间, 昼夜
     night 86400: night, nights, 晚, 夜
-    week 604800: week, weeks, wk, wks, 周, 个星期, 星期, 礼拜, 个礼拜, 个周
+    week 604800: week, weeks, wk, wks, w, 周, 个星期, 星期, 礼拜, 个礼拜, 个周
     fortnight 1209600: fortnight, fortnights
     month 2592000: month, months, mo, mos, 个月, 月, 个自然月
     quarter 7776000: quarter, quarters, 个季度, 季度
-    year 31104000: year, years, yr, yrs, 年, 年时间, 周年, 个年头, 载, 个财年
+    year 31104000: year, years, yr, yrs, y, 年, 年时间, 周年, 个年头, 载, 个财年
     decade 311040000: decade, decades, 个年代
     century 3110400000: century, centuries, 个世纪, 世纪
     """,
