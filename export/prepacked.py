@@ -20,8 +20,9 @@ import onnxruntime as ort
 from seatrial.export.bundle import Bundle
 from seatrial.export.cache import cache_folder
 from seatrial.export.files import sha256_of, writing_folder
+from seatrial.export.float_prefill import with_float_attention
 from seatrial.export.runtime import open_session, session_options
-from seatrial.export.session_graph import DecoderGraph, read_decoder
+from seatrial.export.session_graph import DecoderGraph, load_graph, read_decoder
 
 _NAME = "model.onnx"
 _PACKED_KERNELS = {"MatMulNBits", "GatherBlockQuantized"}
@@ -47,6 +48,21 @@ def open_mapped(graph: DecoderGraph, options: ort.SessionOptions, bundle: Bundle
     options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
     saved = _saved(graph, bundle)
     return open_session(str(saved), options, saved.parent)
+
+
+def open_float_prefill(bundle: Bundle, threads: int) -> ort.InferenceSession:
+    """The session that reads prompts into an int8 cache with float attention, on mapped weights.
+
+    It shares the packed file with a mapped session of the same bundle, so its weights cost no memory of
+    their own.
+    """
+    graph, options = read_decoder(bundle.model_path), session_options(threads)
+    if not needs_packing(graph):
+        options.add_session_config_entry("session.disable_prepacking", "1")
+        return open_session(with_float_attention(graph.model).SerializeToString(), options, graph.folder)
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    saved = _saved(graph, bundle)
+    return open_session(with_float_attention(load_graph(saved)).SerializeToString(), options, saved.parent)
 
 
 def _saved(graph: DecoderGraph, bundle: Bundle) -> Path:

@@ -28,6 +28,15 @@ def session_options(threads: int) -> ort.SessionOptions:
     return options
 
 
+def shrinking_run() -> ort.RunOptions:
+    """A run that gives its arena back: pieces of a prompt need more for every one, steps need next to
+    nothing.
+    """
+    run = ort.RunOptions()
+    run.add_run_config_entry("memory.enable_memory_arena_shrinkage", "cpu:0")
+    return run
+
+
 def open_session(model: str | bytes, options: ort.SessionOptions, where: Path) -> ort.InferenceSession:
     """An onnxruntime session on the CPU, external data taken from the folder `where`.
 
@@ -43,7 +52,9 @@ def open_session(model: str | bytes, options: ort.SessionOptions, where: Path) -
 
 @lru_cache(maxsize=1)
 def _register_arena() -> None:
-    """One arena for all sessions of the process, grown by what is asked for and not to the next power of two."""
+    """One arena for all sessions of the process, grown by what is asked for and not to the next power of
+    two.
+    """
     memory = OrtMemoryInfo("Cpu", OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, OrtMemType.DEFAULT)
     same_as_requested = 1
     arena = OrtArenaCfg(0, same_as_requested, -1, -1)

@@ -17,7 +17,9 @@ import numpy as np
 import onnxruntime as ort
 
 from seatrial.errors import UserError
-from seatrial.export.runtime import open_session, session_options
+from seatrial.export.float_prefill import PAST_LENGTH, has_int8_cache
+from seatrial.export.prepacked import open_float_prefill, open_mapped
+from seatrial.export.runtime import open_session, session_options, shrinking_run
 from seatrial.export.session_cache import GrowingCache, SharedCache, numpy_type
 from seatrial.export.session_graph import LOGITS_FROM, DecoderGraph, read_decoder
 
@@ -27,17 +29,24 @@ if TYPE_CHECKING:
     from seatrial.export.bundle import Bundle
 
 Weights = Literal["heap", "mapped"]
+Prefill = Literal["auto", "direct"]
+# Below this a piece runs through the graph that steps: the second graph only pays for many tokens at once.
+_FLOAT_PREFILL_FROM = 16
 _KNOWN_INPUTS = {"input_ids", "attention_mask", "position_ids", LOGITS_FROM}
 
 
 class Cache(Protocol):
     """What holds keys and values between two runs."""
 
-    allocated_bytes: int
     bytes_per_position: int
+
+    @property
+    def allocated_bytes(self) -> int: ...
 
     def bind_once(self, binding: Any) -> None: ...
     def bind_run(self, binding: Any) -> None: ...
+    def bind_new_rows(self, binding: Any, tokens: int) -> dict[str, NDArray[Any]]: ...
+    def store(self, rows: dict[str, NDArray[Any]], at: int) -> None: ...
     def took(self, binding: Any) -> None: ...
     def truncate(self, length: int) -> None: ...
     def rows(self, length: int) -> dict[str, NDArray[Any]]: ...
@@ -52,10 +61,18 @@ class Session:
         threads: threads of the kernels; None takes the CPUs this process may use.
         weights: "heap" lets onnxruntime repack the weights in memory; "mapped" runs from a file saved in the
             packed form, so that the weights stay file pages the system may drop.
+        prefill: "auto" reads prompts into an int8 cache through a second graph that attends in float (see
+            float_prefill.py), opened at the first prompt; "direct" has no second graph.
     """
 
     def __init__(
-        self, bundle: Bundle, *, capacity: int, threads: int | None = None, weights: Weights = "heap"
+        self,
+        bundle: Bundle,
+        *,
+        capacity: int,
+        threads: int | None = None,
+        weights: Weights = "heap",
+        prefill: Prefill = "auto",
     ) -> None:
         if capacity < 1:
             raise UserError(f"a session needs a capacity of at least 1 position, got {capacity}")
@@ -68,9 +85,13 @@ class Session:
         _refuse_unknown_inputs(self._inputs, graph)
         self.weight_bytes_per_token = graph.weight_bytes_per_token
         self._sliced = graph.has_logits_from
-        self._cache: Cache = (SharedCache if graph.shared_cache else GrowingCache)(
-            self._engine, graph, capacity
-        )
+        self._cache: Cache
+        if graph.shared_cache:
+            self._cache = SharedCache(self._engine, graph, capacity)
+        else:
+            self._cache = GrowingCache(self._engine, graph, capacity)
+        self._float_prefill = prefill == "auto" and graph.shared_cache and has_int8_cache(graph.model)
+        self._bundle = bundle
         self._logits_type, self._vocabulary = _logits_layout(self._engine, bundle)
         self._prepare_buffers()
 
@@ -79,14 +100,16 @@ class Session:
         self._positions = np.arange(self.capacity, dtype=np.int64)[None]
         self._token = np.zeros((1, 1), np.int64)
         self._from = np.full(1, -1, np.int64)
+        self._run_options = shrinking_run()
         # One binding for steps, whose small inputs never move, and one for pieces of any length.
-        self._step_binding = self._new_binding()
-        self._piece_binding = self._new_binding()
+        self._step_binding = self._new_binding(self._engine)
+        self._piece_binding = self._new_binding(self._engine)
+        self._float_engine: ort.InferenceSession | None = None
         self._step_binding.bind_ortvalue_input("input_ids", _share(self._token))
         self._step_logits = self._bind_logits(self._step_binding, 1)
 
-    def _new_binding(self) -> Any:
-        binding = self._engine.io_binding()
+    def _new_binding(self, engine: ort.InferenceSession) -> Any:
+        binding = engine.io_binding()
         if self._sliced:
             binding.bind_ortvalue_input(LOGITS_FROM, _share(self._from))
         self._cache.bind_once(binding)
@@ -120,8 +143,11 @@ class Session:
         _check_piece(ids, chunk)
         self._check_room(len(ids))
         tokens = np.asarray(ids, np.int64)
+        logits: NDArray[Any] = np.empty(0)
         for start in range(0, len(tokens), chunk):
-            logits = self._run_piece(tokens[start : start + chunk], last_only=True)
+            piece = tokens[start : start + chunk]
+            in_float = self._float_prefill and len(piece) >= _FLOAT_PREFILL_FROM
+            logits = self._run_in_float(piece) if in_float else self._run_piece(piece, last_only=True)
             if on_chunk is not None:
                 on_chunk(min(start + chunk, len(tokens)), len(tokens))
         return logits[-1].astype(np.float32)
@@ -166,7 +192,8 @@ class Session:
 
     def close(self) -> None:
         """Give the engine and the buffers back; the session cannot be used afterwards."""
-        for name in ("_step_binding", "_piece_binding", "_cache", "_engine"):
+        held = ("_step_binding", "_piece_binding", "_float_binding", "_cache", "_engine", "_float_engine")
+        for name in held:
             self.__dict__.pop(name, None)
 
     def __enter__(self) -> Session:
@@ -184,14 +211,31 @@ class Session:
         self._run(self._piece_binding, len(tokens))
         return logits[0]
 
-    def _run(self, binding: Any, tokens: int) -> None:
+    def _run_in_float(self, tokens: NDArray[np.int64]) -> NDArray[Any]:
+        """Logits (1, V) of a piece's last position, through the graph that attends in float."""
+        if self._float_engine is None:
+            self._float_engine = open_float_prefill(self._bundle, self.threads)
+            self._float_binding = self._new_binding(self._float_engine)
+            self._past_length = np.zeros(1, np.int64)
+            self._float_binding.bind_ortvalue_input(PAST_LENGTH, _share(self._past_length))
+        binding, start = self._float_binding, self.length
+        self._past_length[0] = start
+        self._from[0] = -1 if self._sliced else 0
+        logits = self._bind_logits(binding, 1 if self._sliced else len(tokens))
+        rows = self._cache.bind_new_rows(binding, len(tokens))
+        binding.bind_ortvalue_input("input_ids", _share(tokens[None]))
+        self._run(binding, len(tokens), self._float_engine)
+        self._cache.store(rows, start)
+        return logits[0]
+
+    def _run(self, binding: Any, tokens: int, engine: ort.InferenceSession | None = None) -> None:
         end = self.length + tokens
         if "attention_mask" in self._inputs:
             binding.bind_ortvalue_input("attention_mask", _share(self._mask[:, :end]))
         if "position_ids" in self._inputs:
             binding.bind_ortvalue_input("position_ids", _share(self._positions[:, self.length : end]))
         self._cache.bind_run(binding)
-        self._engine.run_with_iobinding(binding)
+        (engine or self._engine).run_with_iobinding(binding, self._run_options if tokens > 1 else None)
         self._cache.took(binding)
         self.length = end
 
@@ -245,7 +289,5 @@ def _refuse_unknown_inputs(inputs: set[str], graph: DecoderGraph) -> None:
 def _open_engine(graph: DecoderGraph, threads: int, weights: Weights, bundle: Bundle) -> ort.InferenceSession:
     options = session_options(threads)
     if weights == "mapped":
-        from seatrial.export.prepacked import open_mapped
-
         return open_mapped(graph, options, bundle)
     return open_session(graph.model.SerializeToString(), options, graph.folder)

@@ -50,7 +50,7 @@ class SharedCache:
         self._values = {
             name: ort.OrtValue.ortvalue_from_numpy(buffer) for name, buffer in self.buffers.items()
         }
-        self.allocated_bytes = sum(buffer.nbytes for buffer in self.buffers.values())
+        self.allocated_bytes: int = sum(buffer.nbytes for buffer in self.buffers.values())
         self.bytes_per_position = self.allocated_bytes // capacity
 
     def bind_once(self, binding: Any) -> None:
@@ -63,6 +63,20 @@ class SharedCache:
 
     def took(self, binding: Any) -> None:
         """The node has written in place."""
+
+    def bind_new_rows(self, binding: Any, tokens: int) -> dict[str, NDArray[Any]]:
+        """For a graph that gives back new rows only: where it puts them, by the cache input's name."""
+        rows = {}
+        for past, present in self.pairs:
+            _, heads, _, width = self.buffers[past].shape
+            rows[past] = np.empty((1, heads, tokens, width), self.buffers[past].dtype)
+            binding.bind_ortvalue_output(present, ort.OrtValue.ortvalue_from_numpy(rows[past]))
+        return rows
+
+    def store(self, rows: dict[str, NDArray[Any]], at: int) -> None:
+        """Put new rows behind the `at` there are."""
+        for name, values in rows.items():
+            self.buffers[name][:, :, at : at + values.shape[2]] = values
 
     def truncate(self, length: int) -> None:
         """Rows behind the length are never read: nothing to do."""
@@ -97,6 +111,12 @@ class GrowingCache:
         for past, present in zip(self._graph.past, self._graph.present, strict=True):
             binding.bind_ortvalue_input(past, self._values[past])
             binding.bind_output(present, "cpu")
+
+    def bind_new_rows(self, binding: Any, tokens: int) -> dict[str, NDArray[Any]]:
+        raise NotImplementedError("only shared buffers take new rows")
+
+    def store(self, rows: dict[str, NDArray[Any]], at: int) -> None:
+        raise NotImplementedError("only shared buffers take new rows")
 
     def took(self, binding: Any) -> None:
         # Outputs come in the order they were first bound: the logits (bound by the session), then these.

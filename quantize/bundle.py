@@ -83,7 +83,7 @@ def quantize_bundle(
         found=found,
         reader=reader,
         tokenizer=Tokenizer.load(bundle.folder),
-        progress=progress or (lambda what, share: None),
+        progress=progress or _silent,
     )
     failed = _Failed()
     try:
@@ -95,6 +95,10 @@ def quantize_bundle(
     except _Failed:
         pass
     return result
+
+
+def _silent(_what: str, _share: float | None) -> None:
+    """Progress that goes nowhere."""
 
 
 class _Failed(Exception):
@@ -124,9 +128,7 @@ def _fill(
         checks = [
             *inspect_weights(folder / MODEL, floor, report.weight_bytes_share),
             *inspect_cache(folder / MODEL, job.kv, job.bundle.kv.layers),
-            *inspect_run(
-                agreement, candidate.weight_bytes_per_token, _expected_bytes(job, report, reference)
-            ),
+            *inspect_run(agreement, candidate.weight_bytes_per_token, _expected_bytes(report, reference)),
         ]
     return QuantizeResult(
         out=out,
@@ -187,7 +189,7 @@ def _measure(
     return agreement, at_ends / values if values else 0.0
 
 
-def _expected_bytes(job: _Job, report: WeightReport, reference: Session) -> int:
+def _expected_bytes(report: WeightReport, reference: Session) -> int:
     """Weight bytes per token as computed: what stayed float, plus the packed parts."""
     return reference.weight_bytes_per_token - 4 * report.elements + report.stored_bytes
 

@@ -94,9 +94,10 @@ def zero_points_of(weight: PackedWeight) -> Floats:
     """Zero points (N, blocks) as numbers, the implied one where none are stored."""
     if weight.zero_points is None:
         return np.full((weight.rows, weight.blocks), 2 ** (weight.bits - 1), np.float32)
-    if weight.zero_points.dtype == np.float32:
-        return weight.zero_points
-    return unpack_zero_points(weight.zero_points, weight.bits, weight.blocks).astype(np.float32)
+    if weight.zero_points.dtype == np.uint8:
+        stored = weight.zero_points.view(np.uint8)
+        return unpack_zero_points(stored, weight.bits, weight.blocks).astype(np.float32)
+    return weight.zero_points.astype(np.float32)
 
 
 def dequantize(weight: PackedWeight) -> Floats:

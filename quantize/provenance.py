@@ -34,7 +34,8 @@ class Provenance:
             return "full precision (no sign of an earlier quantization in the weights)"
         return (
             f"already quantized to about {self.bits} bits before export "
-            f"({self.share:.0%} of the matrices have few distinct values per block): figures are relative to that"
+            f"({self.share:.0%} of the matrices have few distinct values per block): "
+            "figures are relative to that"
         )
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from seatrial.errors import UserError
 from seatrial.quantize.packing import check_format
-from seatrial.quantize.rounding import ALGORITHMS, Algorithm
+from seatrial.quantize.rounding import ALGORITHMS
 
 WEIGHTS = ("int4", "int8", "mixed")
 
@@ -22,7 +22,7 @@ class Format:
     bits: int
     block: int = 32
     symmetric: bool = True
-    algorithm: Algorithm = "rtn"
+    algorithm: str = "rtn"
 
     def __post_init__(self) -> None:
         check_format(self.bits, self.block)
@@ -65,7 +65,7 @@ def recipe_for(
     *,
     block: int = 32,
     symmetric: bool = True,
-    algorithm: Algorithm = "rtn",
+    algorithm: str = "rtn",
     head_bits: int | None = None,
 ) -> Recipe:
     """The recipe behind `--weights int4|int8`; the head gets 8 bits unless told otherwise."""
@@ -73,5 +73,5 @@ def recipe_for(
         raise UserError(f"unknown weights {weights!r}: use {', '.join(WEIGHTS)}")
     body = Format(4 if weights == "int4" else 8, block, symmetric, algorithm)
     # GPTQ has no inputs to calibrate an embedding on: the head is rounded to nearest.
-    head_algorithm: Algorithm = "rtn" if algorithm == "gptq" else algorithm
+    head_algorithm = "rtn" if algorithm == "gptq" else algorithm
     return Recipe(body=body, head=replace(body, bits=head_bits or 8, algorithm=head_algorithm))

@@ -125,7 +125,7 @@ def _reshape(source: str, result: str, shape: list[int]) -> list[onnx.NodeProto]
 
 def _times(source: str, result: str, factor: float) -> list[onnx.NodeProto]:
     name = f"{result}_factor"
-    return [_constant(name, np.float32(factor)), helper.make_node("Mul", [source, name], [result])]
+    return [_constant(name, np.array(factor, np.float32)), helper.make_node("Mul", [source, name], [result])]
 
 
 def _cut(source: str, result: str, width: int) -> list[onnx.NodeProto]:

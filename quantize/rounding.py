@@ -10,7 +10,6 @@ What none of them knows: which matrix this is, and whether it was quantized befo
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +25,7 @@ from seatrial.quantize.packing import (
     pack_zero_points,
 )
 
-Algorithm = Literal["rtn", "k_quant", "hqq", "gptq"]
-ALGORITHMS: tuple[Algorithm, ...] = ("rtn", "k_quant", "hqq", "gptq")
+ALGORITHMS = ("rtn", "k_quant", "hqq", "gptq")
 # k_quant and HQQ hold several float copies of what they work on: this many rows' elements at a time.
 _ELEMENTS_AT_ONCE = 1 << 21
 
@@ -38,7 +36,7 @@ def quantize_rows(
     bits: int,
     block: int,
     symmetric: bool = True,
-    algorithm: Algorithm = "rtn",
+    algorithm: str = "rtn",
     second_moments: NDArray[np.float64] | None = None,
 ) -> PackedWeight:
     """Quantize a matrix (N, K), blocks along K.

@@ -82,7 +82,7 @@ class TensorWriter:
             raise RuntimeError("TensorWriter must be entered before tensors are added")
         self._file.write(b"\0" * (-self._file.tell() % PAGE_BYTES))
         start = self._file.tell()
-        self._file.write(memoryview(values).cast("B"))
+        values.tofile(self._file)
         data_type = helper.np_dtype_to_tensor_dtype(values.dtype)
         tensor = TensorProto(name=name, data_type=data_type, dims=values.shape)
         tensor.data_location = TensorProto.EXTERNAL

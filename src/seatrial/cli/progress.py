@@ -8,11 +8,15 @@ from contextlib import contextmanager
 Report = Callable[[str, float | None], None]  # what is going on, and the share done in [0, 1] where known
 
 
+def _silent(_what: str, _share: float | None) -> None:
+    """Progress that nobody wants to see."""
+
+
 @contextmanager
 def stage_progress(quiet: bool = False) -> Iterator[Report]:
     """A function to report progress with; one bar per stage, none at all when `quiet`."""
     if quiet:
-        yield lambda what, share: None
+        yield _silent
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn

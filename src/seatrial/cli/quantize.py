@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -14,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def quantize(
-    bundle: Path = typer.Argument(..., help="Folder of a float bundle (seatrial export, optimum, genai)."),
-    out: Path = typer.Argument(..., help="Folder to write; it appears only when every check passed."),
+    bundle: str = typer.Argument(..., help="Folder of a float bundle (seatrial export, optimum, genai)."),
+    out: str = typer.Argument(..., help="Folder to write; it appears only when every check passed."),
     weights: str = typer.Option("int4", help="int4 or int8."),
     kv: str = typer.Option("int8", help="KV cache: int8, int4 or fp32."),
     block: int = typer.Option(32, help="Values that share a scale: 32, 64 or 128."),
@@ -38,7 +37,13 @@ def quantize(
     )
     with stage_progress(quiet) as progress:
         result = quantize_bundle(
-            open_bundle(bundle), out, weights=weights, kv=kv, recipe=recipe, floor=floor, progress=progress
+            open_bundle(Path(bundle)),
+            Path(out),
+            weights=weights,
+            kv=kv,
+            recipe=recipe,
+            floor=floor,
+            progress=progress,
         )
     if json:
         print_json(result.to_json())
@@ -54,7 +59,8 @@ def _print(result: QuantizeResult) -> None:
     mega = 1e6
     before, after = result.sizes["reference"] / mega, result.sizes["quantized"] / mega
     console.print(
-        f"quantized {result.matmuls} of {result.of} matmuls, {result.weight_bytes_share:.1%} of the weight bytes"
+        f"quantized {result.matmuls} of {result.of} matmuls, "
+        f"{result.weight_bytes_share:.1%} of the weight bytes"
         f" ({', '.join(f'{count} {name}' for name, count in result.formats.items())})"
     )
     for name, reason in result.refused.items():

@@ -1,0 +1,72 @@
+"""Does damage fall on a class more than on other tokens that were as hard to predict?
+
+A raw ratio misleads: figures are less predictable than other tokens, and any perturbation shows more where a
+prediction is open. So a class is compared with `other` within deciles of the reference's entropy. KL is a
+difference (candidate against reference); what is reported is the difference of that between the class and
+`other`, weighted by where the class's tokens are, and the ratio to what `other` would have had there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seatrial.quantize.damage.classes import CLASSES, OTHER
+from seatrial.quantize.damage.tally import METRICS
+from seatrial.quantize.stats import Interval, minimum_detectable, p_not_above, percentile_interval
+
+Floats = NDArray[np.float64]
+_N, _KL = METRICS.index("n"), METRICS.index("kl")
+_OTHER = CLASSES.index(OTHER)
+
+
+@dataclass(frozen=True)
+class Concentration:
+    """A class against `other` at the same entropy.
+
+    `difference` in nats of KL per token; `ratio` to what `other` has there, 1 when damage is spread evenly;
+    `p` one-sided, of "not more than `other`"; `covered` the share of the class's tokens that had `other`
+    tokens to compare with; `detectable` the smallest excess of the ratio that would have been seen.
+    """
+
+    difference: Interval
+    ratio: Interval
+    p: float
+    covered: float
+    detectable: float
+
+
+def differences(sums: Floats, place: int) -> tuple[Floats, Floats, Floats]:
+    """Difference in differences, expected KL, and share covered, of sums (..., strata, classes, metrics).
+
+    Strata are language x decile. Difference and expectation are means over the class's tokens in strata
+    where there are `other` tokens, NaN where there are none.
+    """
+    n, kl = sums[..., place, _N], sums[..., place, _KL]
+    n_other, kl_other = sums[..., _OTHER, _N], sums[..., _OTHER, _KL]
+    comparable = (n_other > 0) & (n > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = np.where(comparable, n * (kl_other / np.where(n_other > 0, n_other, 1)), 0).sum(-1)
+        found = np.where(comparable, kl, 0).sum(-1)
+        used = np.where(comparable, n, 0).sum(-1)
+        return (found - expected) / used, expected / used, used / n.sum(-1)
+
+
+def concentration(totals: Floats, draws: Floats, name: str) -> Concentration:
+    """The comparison for one class; `totals` (strata, classes, metrics), `draws` one axis more in front."""
+    place = CLASSES.index(name)
+    difference, expected, covered = (float(figure) for figure in differences(totals, place))
+    drawn_difference, drawn_expected, _ = differences(draws, place)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = float(np.float64(difference) / expected) + 1 if expected > 0 else float("nan")
+        drawn_ratio = np.where(drawn_expected > 0, drawn_difference / drawn_expected + 1, np.nan)
+    finite = drawn_ratio[np.isfinite(drawn_ratio)]
+    return Concentration(
+        difference=percentile_interval(difference, drawn_difference),
+        ratio=percentile_interval(ratio, drawn_ratio),
+        p=p_not_above(drawn_difference),
+        covered=covered,
+        detectable=minimum_detectable(float(finite.std())) if len(finite) > 1 else float("nan"),
+    )

@@ -1,0 +1,259 @@
+"""The figures of a report: plain data made from a tally, the same for people and for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from seatrial.quantize.damage.classes import CLASSES, OTHER
+from seatrial.quantize.damage.concentration import Concentration, concentration
+from seatrial.quantize.damage.documents import LANGUAGES
+from seatrial.quantize.damage.escapes import Outcome
+from seatrial.quantize.damage.tally import ITEM_METRICS, METRICS, Tally, breakdown_cells
+from seatrial.quantize.damage.verdicts import (
+    LEAST_DOCUMENTS,
+    LEAST_TOKENS,
+    Evidence,
+    Verdict,
+    decide,
+)
+from seatrial.quantize.stats import Interval, holm, mcnemar, percentile_interval, wilson
+
+Floats = NDArray[np.float64]
+# Below the KL that float32 sums of a whole vocabulary can show.
+LEAST_FLOOR = 1e-7
+
+
+@dataclass(frozen=True)
+class ClassFigures:
+    """Everything about one class. Rates are per token of the class; KL and NLL in nats per token."""
+
+    label: str
+    tokens: int
+    documents: int
+    kl: Interval
+    kl_spread: Mapping[str, float]  # median, p95, p99, max
+    nll_delta: Interval
+    flips: Interval
+    kinds: Mapping[str, Interval]  # harm, repair, other
+    mcnemar_p: float
+    compared: Concentration | None
+    p_adjusted: float
+    verdict: Verdict
+    reason: str
+
+    @property
+    def enough(self) -> bool:
+        """Whether there are documents and tokens enough for an interval that can be relied on."""
+        return self.documents >= LEAST_DOCUMENTS and self.tokens >= LEAST_TOKENS
+
+    def figure(self, name: str) -> Interval:
+        """The interval that `--fail-on` names: harm, flips, kl or nll."""
+        known = {"harm": self.kinds["harm"], "flips": self.flips, "kl": self.kl, "nll": self.nll_delta}
+        return known[name]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "n": self.tokens,
+            "documents": self.documents,
+            "kl": {**self.kl.to_json(), **self.kl_spread},
+            "flips": {
+                **self.flips.to_json(),
+                **{name: found.to_json() for name, found in self.kinds.items()},
+                "mcnemar_p": self.mcnemar_p,
+            },
+            "nll_delta": self.nll_delta.to_json(),
+            "concentration": None if self.compared is None else _compared(self.compared, self.p_adjusted),
+            "verdict": str(self.verdict),
+            "reason": self.reason,
+        }
+
+
+def _compared(found: Concentration, p_adjusted: float) -> dict[str, Any]:
+    return {
+        "difference": found.difference.to_json(),
+        "ratio": found.ratio.to_json(),
+        "p": found.p,
+        "p_adjusted": p_adjusted,
+        "covered": found.covered,
+        "minimum_detectable": found.detectable,
+    }
+
+
+def class_figures(found: Tally, floor: float, language: int | None = None) -> dict[str, ClassFigures]:
+    """Figures of all classes, of one language or of both; Holm's adjustment is over the classes."""
+    chosen = slice(None) if language is None else slice(language, language + 1)
+    totals = _strata(found.tokens.totals[chosen])
+    draws = _strata(found.tokens.draws[:, chosen])
+    documents = found.documents[chosen].sum(axis=0)
+    sizes = sum(found.sizes[chosen])
+    compared = {name: concentration(totals, draws, name) for name in CLASSES if name != OTHER}
+    seen = {name: c.p for name, c in compared.items() if totals[:, CLASSES.index(name), 0].sum() > 0}
+    adjusted = holm(seen)
+    return {
+        name: _one_class(
+            name,
+            totals[:, place].sum(0),
+            draws[:, :, place].sum(1),
+            int(documents[place]),
+            sizes,
+            found,
+            floor,
+            compared.get(name),
+            adjusted.get(name, 1.0),
+            pooled=language is None,
+        )
+        for place, name in enumerate(CLASSES)
+    }
+
+
+def _strata(sums: Floats) -> Floats:
+    """(..., languages, deciles, classes, metrics) -> (..., strata, classes, metrics)."""
+    return sums.reshape(*sums.shape[:-4], -1, *sums.shape[-2:])
+
+
+def _one_class(
+    name: str,
+    totals: Floats,
+    draws: Floats,
+    documents: int,
+    all_documents: int,
+    found: Tally,
+    floor: float,
+    compared: Concentration | None,
+    p_adjusted: float,
+    *,
+    pooled: bool,
+) -> ClassFigures:
+    n = int(totals[0])
+    rates = {metric: _rate(totals, draws, metric) for metric in METRICS[1:6]}
+    flips = _rate_of(totals[3:6].sum(), totals[0], draws[:, 3:6].sum(1), draws[:, 0])
+    verdict, reason = decide(
+        Evidence(n, documents, all_documents, found.identical, rates["kl"], floor, compared, p_adjusted)
+    )
+    return ClassFigures(
+        label=name,
+        tokens=n,
+        documents=documents,
+        kl=rates["kl"],
+        kl_spread=_spread(found, CLASSES.index(name)) if pooled else {},
+        nll_delta=rates["delta"],
+        flips=flips,
+        kinds={"harm": rates["harm"], "repair": rates["repair"], "other": rates["other"]},
+        mcnemar_p=mcnemar(int(totals[3]), int(totals[4])),
+        compared=compared,
+        p_adjusted=p_adjusted,
+        verdict=verdict,
+        reason=reason,
+    )
+
+
+def _rate(totals: Floats, draws: Floats, metric: str) -> Interval:
+    place = METRICS.index(metric)
+    return _rate_of(totals[place], totals[0], draws[:, place], draws[:, 0])
+
+
+def _rate_of(total: float, of: float, drawn: Floats, drawn_of: Floats) -> Interval:
+    """A mean with its bootstrap interval; NaN of nothing."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = float(np.float64(total) / of) if of else float("nan")
+        return percentile_interval(value, np.where(drawn_of > 0, drawn / drawn_of, np.nan))
+
+
+def _spread(found: Tally, place: int) -> dict[str, float]:
+    shares = {"median": 0.5, "p95": 0.95, "p99": 0.99}
+    spread = {name: found.kl_quantile(place, share) for name, share in shares.items()}
+    return {**spread, "max": float(found.kl_max[place])}
+
+
+@dataclass(frozen=True)
+class ItemFigures:
+    """Whole figures and names of one class: any wrong token is harm; NLL per digit, else per character."""
+
+    items: int
+    right: int  # by the reference
+    harmed: int
+    harm: Interval  # of those the reference has right (Wilson)
+    repaired: int
+    mcnemar_p: float
+    nll_per_size: float
+    nll_delta_per_size: Interval
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "n": self.items,
+            "right_in_reference": self.right,
+            "harmed": self.harmed,
+            "harm": self.harm.to_json(),
+            "repaired": self.repaired,
+            "mcnemar_p": self.mcnemar_p,
+            "nll_per_digit_or_character": self.nll_per_size,
+            "nll_delta_per_digit_or_character": self.nll_delta_per_size.to_json(),
+        }
+
+
+def item_figures(found: Tally, language: int | None = None) -> dict[str, ItemFigures]:
+    """Figures of whole items by class, of one language or of both; classes without items are left out."""
+    chosen = slice(None) if language is None else slice(language, language + 1)
+    totals, draws = found.items.totals[chosen].sum(0), found.items.draws[:, chosen].sum(1)
+    return {
+        name: _one_item(totals[place], draws[:, place])
+        for place, name in enumerate(CLASSES)
+        if totals[place, 0] > 0
+    }
+
+
+def _one_item(totals: Floats, draws: Floats) -> ItemFigures:
+    items, right, harmed, repaired = (int(figure) for figure in totals[:4])
+    size, nll, delta = (ITEM_METRICS.index(name) for name in ("size", "nll", "delta"))
+    return ItemFigures(
+        items=items,
+        right=right,
+        harmed=harmed,
+        harm=wilson(harmed, right),
+        repaired=repaired,
+        mcnemar_p=mcnemar(harmed, repaired),
+        nll_per_size=float(totals[nll] / totals[size]),
+        nll_delta_per_size=_rate_of(totals[delta], totals[size], draws[:, delta], draws[:, size]),
+    )
+
+
+def breakdown_figures(found: Tally) -> list[dict[str, Any]]:
+    """KL and harm by position in the item, its length, and whether it could be copied; a row per cell."""
+    rows = []
+    for cell, (kind, value) in enumerate(breakdown_cells()):
+        for place, name in enumerate(CLASSES):
+            totals, draws = found.breakdown.totals[cell, place], found.breakdown.draws[:, cell, place]
+            if totals[0]:
+                rows.append(
+                    {
+                        "class": name,
+                        "by": kind,
+                        "value": value,
+                        "n": int(totals[0]),
+                        "kl": _rate_of(totals[1], totals[0], draws[:, 1], draws[:, 0]).to_json(),
+                        "harm": _rate_of(totals[3], totals[0], draws[:, 3], draws[:, 0]).to_json(),
+                    }
+                )
+    return rows
+
+
+def guard_figures(outcomes: Sequence[int]) -> dict[str, Any]:
+    """Of damaged figures: what the number guard catches and what escapes it, counts and shares."""
+    counts = {outcome.name.lower(): int(outcomes[outcome]) for outcome in Outcome if outcome}
+    wrong = sum(count for name, count in counts.items() if name != "same_value")
+    return {
+        "damaged": wrong,
+        **counts,
+        "caught_share": wilson(counts["caught"], wrong).to_json(),
+        "escaped_share": wilson(counts["escaped"] + counts["no_figure"], wrong).to_json(),
+    }
+
+
+def languages_of(found: Tally) -> list[int]:
+    """Places of the languages that have documents."""
+    return [place for place, _ in enumerate(LANGUAGES) if found.sizes[place]]

@@ -1,0 +1,211 @@
+"""The measurement from two bundles to a report: the one place where the parts of this package meet.
+
+Finished documents and probes are kept in a work folder until the report is made, so an interrupted run goes
+on where it was. Printing, exit codes and the reading of files are the command's business.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from seatrial.errors import UserError
+from seatrial.export.bundle import Bundle
+from seatrial.export.cache import cache_folder
+from seatrial.export.session import Session
+from seatrial.export.tokenizer import Tokenizer
+from seatrial.quantize.damage.documents import LANGUAGES, Document, own_documents
+from seatrial.quantize.damage.factorial import run_factorial
+from seatrial.quantize.damage.figures import (
+    LEAST_FLOOR,
+    breakdown_figures,
+    class_figures,
+    guard_figures,
+    item_figures,
+    languages_of,
+)
+from seatrial.quantize.damage.forced import WINDOW, score_document
+from seatrial.quantize.damage.heading import common_tokenizer, describe, mark_of
+from seatrial.quantize.damage.noise import Noise, floor_of, measure_noise
+from seatrial.quantize.damage.report import DamageReport
+from seatrial.quantize.damage.store import Store, key_of
+from seatrial.quantize.damage.tally import tally
+from seatrial.quantize.probes.run import ProbePlan, run_probes
+from seatrial.quantize.stats import DRAWS
+
+Progress = Callable[[str, float | None], None]  # what is going on, and the share done in [0, 1] where known
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How to measure. `probes` None leaves the copy probes out; `work` None takes the user's cache folder."""
+
+    window: int = WINDOW
+    draws: int = DRAWS
+    seed: int = 0
+    threads: int | None = None
+    noise: bool = True
+    probes: ProbePlan | None = None
+    factorial: bool = False
+    work: Path | None = None
+
+
+def _silent(_what: str, _share: float | None) -> None:
+    """No progress."""
+
+
+def default_documents() -> list[Document]:
+    """The package's own documents in all languages."""
+    return [document for language in LANGUAGES for document in own_documents(language)]
+
+
+def measure_damage(
+    reference: Bundle,
+    candidate: Bundle,
+    documents: Sequence[Document] | None = None,
+    settings: Settings | None = None,
+    progress: Progress | None = None,
+) -> DamageReport:
+    """Compare `candidate` with `reference` on documents (the package's own when None).
+
+    Raises `UserError` for tokenizers or vocabularies that differ, and for logits that are not finite.
+    """
+    settings, progress = settings or Settings(), progress or _silent
+    documents = default_documents() if documents is None else list(documents)
+    if not documents:
+        raise UserError("there is no document to measure on: give texts with words in them")
+    tokenizer = common_tokenizer(reference, candidate, (document.text for document in documents))
+    folder = _work_folder(reference, candidate, documents, settings)
+    seconds: dict[str, float] = {}
+    store = Store(folder)
+    noise = _forced(reference, candidate, documents, tokenizer, settings, store, progress, seconds)
+    report = _report(reference, candidate, documents, store, noise, settings, seconds)
+    if settings.probes is not None:
+        started = time.perf_counter()
+        found = run_probes(
+            reference, candidate, tokenizer, settings.probes, folder, progress, settings.threads
+        )
+        seconds["probes"] = time.perf_counter() - started
+        report = replace(report, probes=found)
+    if settings.factorial:
+        report = replace(
+            report,
+            factorial=run_factorial(
+                reference,
+                candidate,
+                documents,
+                tokenizer,
+                folder,
+                progress,
+                window=settings.window,
+                draws=settings.draws,
+                threads=settings.threads,
+            ),
+        )
+    store.remove()
+    return report
+
+
+def _work_folder(
+    reference: Bundle, candidate: Bundle, documents: Sequence[Document], settings: Settings
+) -> Path:
+    texts = [text for document in documents for text in (document.language, document.text)]
+    key = key_of(mark_of(reference), mark_of(candidate), str(settings.window), "rows 1", *texts)
+    return (settings.work or cache_folder() / "damage") / key
+
+
+def _forced(
+    reference: Bundle,
+    candidate: Bundle,
+    documents: Sequence[Document],
+    tokenizer: Tokenizer,
+    settings: Settings,
+    store: Store,
+    progress: Progress,
+    seconds: dict[str, float],
+) -> dict[str, list[Noise]]:
+    """Score every document that is not in the store yet, and measure the noise of both bundles."""
+    longest = max(tokenizer.count(document.text) for document in documents)
+    capacity = len(tokenizer.prefix_ids()) + min(settings.window, max(1, longest))
+    started = time.perf_counter()
+    with (
+        Session(reference, capacity=capacity, threads=settings.threads) as left,
+        Session(candidate, capacity=capacity, threads=settings.threads) as right,
+    ):
+        _refuse_other_vocabulary(left, right, tokenizer)
+        for number, document in enumerate(documents):
+            progress("reading documents", number / len(documents))
+            if not store.has(number):
+                scored = score_document(document, left, right, tokenizer, window=settings.window)
+                store.write(number, scored)
+        progress("reading documents", 1.0)
+        seconds["forced"] = time.perf_counter() - started
+        if not settings.noise:
+            return {"reference": [], "candidate": []}
+        started = time.perf_counter()
+        noise = {}
+        ids = max((tokenizer.encode(document.text) for document in documents[:8]), key=len)
+        for done, (whose, bundle, session) in enumerate(
+            [("reference", reference, left), ("candidate", candidate, right)]
+        ):
+            progress("noise floor", done / 2)
+            noise[whose] = measure_noise(bundle, session, ids)
+        progress("noise floor", 1.0)
+        seconds["noise"] = time.perf_counter() - started
+        return noise
+
+
+def _refuse_other_vocabulary(left: Session, right: Session, tokenizer: Tokenizer) -> None:
+    first = tokenizer.encode("1")[:1]
+    widths = [session.prefill(first).shape[-1] for session in (left, right)]
+    if widths[0] != widths[1]:
+        raise UserError(
+            f"the logits of the reference are {widths[0]} wide and those of the candidate {widths[1]}: "
+            "compare two bundles of one model"
+        )
+
+
+def _report(
+    reference: Bundle,
+    candidate: Bundle,
+    documents: Sequence[Document],
+    store: Store,
+    noise: dict[str, list[Noise]],
+    settings: Settings,
+    seconds: dict[str, float],
+) -> DamageReport:
+    started = time.perf_counter()
+    found = tally(lambda: store.documents(len(documents)), draws=settings.draws, seed=settings.seed)
+    floor = max(LEAST_FLOOR, *(floor_of(noise[whose]) for whose in ("reference", "candidate")))
+    present = languages_of(found)
+    report = DamageReport(
+        reference=describe(reference),
+        candidate=describe(candidate),
+        documents={LANGUAGES[place]: found.sizes[place] for place in present},
+        tokens=found.scored,
+        noise=noise,
+        floor=floor,
+        classes=class_figures(found, floor),
+        languages={LANGUAGES[place]: class_figures(found, floor, place) for place in present},
+        items=item_figures(found),
+        item_languages={LANGUAGES[place]: item_figures(found, place) for place in present},
+        breakdown=breakdown_figures(found),
+        guard=guard_figures(found.outcomes.tolist()),
+        seconds=seconds,
+        settings=_told(settings),
+    )
+    seconds["statistics"] = time.perf_counter() - started
+    return report
+
+
+def _told(settings: Settings) -> dict[str, Any]:
+    return {
+        "window": settings.window,
+        "draws": settings.draws,
+        "seed": settings.seed,
+        "level": 0.95,
+        "probes": None if settings.probes is None else settings.probes.name,
+    }

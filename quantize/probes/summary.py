@@ -1,0 +1,156 @@
+"""Finished pages -> rates: reference and candidate paired, by kind, context, depth and distractors."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from seatrial.quantize.stats import (
+    ClusterBootstrap,
+    holm,
+    mcnemar,
+    minimum_detectable_pairs,
+    percentile_interval,
+    wilson,
+)
+
+# What a cell needs before anything is said of it: pairs, and right copies by the reference.
+LEAST_PAIRS = 30
+LEAST_RIGHT = 10
+_SIGNIFICANCE = 0.05
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One probe with both answers."""
+
+    page: str
+    language: str
+    context: int
+    distractors: int
+    kind: str
+    depth: float
+    reference: dict[str, Any]
+    candidate: dict[str, Any]
+    guard: str
+
+
+def pairs_of(pages: Sequence[dict[str, Any]]) -> list[Pair]:
+    """The probes of some pages, one by one."""
+    return [
+        Pair(
+            page["page"],
+            page["language"],
+            page["context"],
+            page["distractors"],
+            f"{page['language']}:{probe['kind']}",
+            probe["depth"],
+            probe["reference"],
+            probe["candidate"],
+            probe["guard"],
+        )
+        for page in pages
+        for probe in page["probes"]
+    ]
+
+
+_CUTS: dict[str, Callable[[Pair], str]] = {
+    "language": lambda pair: pair.language,
+    "kind": lambda pair: pair.kind,
+    "context": lambda pair: str(pair.context),
+    "depth": lambda pair: str(pair.depth),
+    "distractors": lambda pair: str(pair.distractors),
+}
+
+
+def summarize(pages: Sequence[dict[str, Any]], plan: str) -> dict[str, Any]:
+    """The `probes` part of the report."""
+    pairs = pairs_of(pages)
+    cells = {
+        cut: {value: _cell([p for p in pairs if of(p) == value]) for value in _ordered(pairs, of)}
+        for cut, of in _CUTS.items()
+    }
+    for values in cells.values():
+        adjusted = holm({value: cell["mcnemar_p"] for value, cell in values.items()})
+        for value, cell in values.items():
+            cell["p_adjusted"] = adjusted[value]
+            cell["verdict"] = _verdict(cell, adjusted[value])
+    overall = _cell(pairs)
+    overall["difference"] = _difference(pairs)
+    overall["verdict"] = _verdict(overall, overall["mcnemar_p"])
+    return {"plan": plan, "pages": len(pages), "all": overall, **cells, "guard": _guard(pairs)}
+
+
+def _ordered(pairs: Sequence[Pair], of: Callable[[Pair], str]) -> list[str]:
+    return sorted({of(pair) for pair in pairs}, key=lambda value: (len(value), value))
+
+
+def _cell(pairs: Sequence[Pair]) -> dict[str, Any]:
+    """Rates of both bundles, what changed, and the errors of the candidate (and of the reference)."""
+    n = len(pairs)
+    right = [(p.reference["normalized"], p.candidate["normalized"]) for p in pairs]
+    harms = sum(r and not c for r, c in right)
+    repairs = sum(c and not r for r, c in right)
+    return {
+        "n": n,
+        "reference": _rates([p.reference for p in pairs]),
+        "candidate": _rates([p.candidate for p in pairs]),
+        "harms": harms,
+        "repairs": repairs,
+        "mcnemar_p": mcnemar(harms, repairs),
+        "minimum_detectable": minimum_detectable_pairs(max((harms + repairs) / n, 1 / n), n) if n else None,
+    }
+
+
+def _rates(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    n = len(answers)
+    wrong = [a for a in answers if not a["normalized"]]
+    return {
+        "exact": wilson(sum(a["exact"] for a in answers), n).to_json(),
+        "normalized": wilson(n - len(wrong), n).to_json(),
+        "distance": sum(a["distance"] for a in answers) / n if n else None,
+        "errors": dict(Counter(a["error"] for a in wrong).most_common()),
+    }
+
+
+def _difference(pairs: Sequence[Pair]) -> dict[str, Any]:
+    """Candidate's copy rate minus the reference's, with an interval over pages."""
+    pages: dict[str, list[int]] = {}
+    for pair in pairs:
+        sums = pages.setdefault(pair.page, [0, 0])
+        sums[0] += int(pair.candidate["normalized"]) - int(pair.reference["normalized"])
+        sums[1] += 1
+    bootstrap = ClusterBootstrap([len(pages)], (2,))
+    for sums in pages.values():
+        bootstrap.add(np.asarray(sums, np.float64))
+    value = float(bootstrap.totals[0] / bootstrap.totals[1])
+    return percentile_interval(value, bootstrap.draws[:, 0] / bootstrap.draws[:, 1]).to_json()
+
+
+def _verdict(cell: dict[str, Any], p: float) -> str:
+    """ "harmed", "repaired", "none" (no copy differs) or "cannot tell"."""
+    right = round(cell["reference"]["normalized"]["value"] * cell["n"]) if cell["n"] else 0
+    if cell["n"] < LEAST_PAIRS or right < LEAST_RIGHT:
+        return "cannot tell"
+    if cell["harms"] == cell["repairs"] == 0:
+        return "none"
+    if p < _SIGNIFICANCE:
+        return "harmed" if cell["harms"] > cell["repairs"] else "repaired"
+    return "cannot tell"
+
+
+def _guard(pairs: Sequence[Pair]) -> dict[str, Any]:
+    """Of the candidate's wrong figures, what the number guard says."""
+    counts = Counter(pair.guard for pair in pairs if pair.guard)
+    wrong = sum(counts.values())
+    return {
+        "wrong_figures": wrong,
+        "caught": counts["caught"],
+        "escaped": counts["escaped"],
+        "caught_share": wilson(counts["caught"], wrong).to_json(),
+        "escaped_share": wilson(counts["escaped"], wrong).to_json(),
+    }
