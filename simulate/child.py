@@ -21,6 +21,7 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -59,7 +60,12 @@ class Child:
         self._out.flush()
 
     def obey(self, order: dict[str, Any]) -> None:
-        {"open": self._open, "generate": self._generate, "ballast": self._hold}[order.pop("do")](**order)
+        known: dict[str, Callable[..., None]] = {
+            "open": self._open,
+            "generate": self._generate,
+            "ballast": self._hold,
+        }
+        known[order.pop("do")](**order)
 
     def _open(
         self,

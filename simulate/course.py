@@ -44,6 +44,7 @@ class Course:
         self.breakdown = GuardReport("breakdown", Verdict.OK)
         self.tokens = 0
         self.stopped = False
+        self.read: set[int] = set()  # windows that the model has read
 
     @property
     def fallbacks(self) -> list[Fallback]:
@@ -131,6 +132,7 @@ class Course:
         budget = min(part.budget, self._setup.capacity - len(ids))
         if len(self.parts) > 1:
             self._hooks.stage(f"window {place + 1} of {len(self.parts)}")
+        self.read.add(place)
         written = self._writer.write(ids, budget, part=place, attempt=len(self.attempts) + 1)
         self.tokens = len(written.ids)
         return written

@@ -186,6 +186,7 @@ class RunResult:
     runtime: str
     sizes: dict[str, int]
     windows: int = 1
+    windows_read: int = 1
     deaths: tuple[dict[str, Any], ...] = ()
     would_fit_bytes: int = 0
     unsaved: tuple[str, ...] = ()
@@ -219,6 +220,7 @@ class RunResult:
             "pace": self.pace,
             "bandwidth_Bps": self.bandwidth_Bps,
             "windows": self.windows,
+            "windows_read": self.windows_read,
             "prefill": {
                 "tokens": self.prefill.tokens,
                 "device_s": self.prefill.device_s,

@@ -115,7 +115,7 @@ def _export(source: Source, out: Path, progress: Progress | None) -> None:
 def _quantize(fp32: Bundle, out: Path, weights: str, kv: str, progress: Progress | None) -> None:
     from seatrial.quantize.bundle import quantize_bundle
 
-    result = quantize_bundle(fp32, out, weights=weights, kv=kv, progress=progress)  # type: ignore[arg-type]
+    result = quantize_bundle(fp32, out, weights=weights, kv=kv, progress=progress)
     _refuse_failed(result.checks, f"quantization of {fp32.folder.name}")
 
 

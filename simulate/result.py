@@ -94,6 +94,7 @@ def build_result(
         runtime=basis.runtime.id,
         sizes=_sizes(basis),
         windows=len(setup.parts),
+        windows_read=len(course.read),
         deaths=tuple(writer.deaths),
         would_fit_bytes=round(setup.would_fit_bytes),
         execution=_execution(writer),

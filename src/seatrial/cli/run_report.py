@@ -67,7 +67,10 @@ def _fact_rows(result: RunResult) -> Iterator[tuple[str, str]]:
     yield "ceiling", f"{format_bytes(memory.ceiling_bytes)} by {memory.mechanism}"
     yield "peak", _peak(result)
     if result.windows > 1:
-        yield "windows", f"{result.windows}, cut at speaker turns; their summaries were joined"
+        joined = (
+            "their summaries joined" if result.windows_read == result.windows else "the rest was not read"
+        )
+        yield "windows", f"{result.windows}, cut at speaker turns; {result.windows_read} read, {joined}"
 
 
 def _peak(result: RunResult) -> str:
