@@ -38,6 +38,11 @@ def own_documents(language: str) -> list[Document]:
     return split_documents(f"documents_{language}", text)
 
 
+def echoed(document: Document) -> Document:
+    """The document twice: a model that reads it again could copy every figure and name, as a summary does."""
+    return Document(document.name, document.language, f"{document.text}\n\n{document.text}")
+
+
 def split_documents(name: str, text: str) -> list[Document]:
     """The documents of one text, parted by lines of dashes; empty ones are left out."""
     parts = [part.strip() for part in _PART.split(text)]

@@ -1,8 +1,8 @@
 """Which part of a quantization hurts: each part alone, and all together, from one float bundle.
 
-The candidate says what its parts are (bits and blocks of body and head, accuracy level, KV cache);
-each is made alone from the reference, everything else left float. The accuracy level cannot stand alone: it is
-the difference between the weights computed exactly (level 0) and as the candidate computes them.
+The candidate says what its parts are (bits and blocks of body and head, accuracy level, KV cache); each is
+made alone from the reference, everything else left float. The accuracy level cannot stand alone: it is the
+difference between the weights computed exactly (level 0) and as the candidate computes them.
 """
 
 from __future__ import annotations
@@ -132,9 +132,7 @@ def build(bundle: Bundle, parts: Parts, folder: Path) -> Bundle:
 
 def _chosen(found: Survey, parts: Parts) -> Survey:
     """Only the targets that are to be quantized. A table goes with its head."""
-    targets = [
-        target for target in found.targets if (parts.head if target.group == "head" else parts.body)
-    ]
+    targets = [target for target in found.targets if (parts.head if target.group == "head" else parts.body)]
     tables = found.tables if parts.head else []
     return replace(found, targets=targets, tables=tables)
 

@@ -79,8 +79,8 @@ class DamageReport:
     def minimum_detectable(self) -> dict[str, Any]:
         """What the run would have shown at a power of 80 %.
 
-        `classes`: the smallest excess over other tokens (0.3: 30 %); `copies`: the smallest change of the copy
-        rate, None without probes.
+        `classes`: the smallest excess over other tokens (0.3: 30 %); `copies`: the smallest change of the
+        copy rate, None without probes.
         """
         compared = {name: found.compared for name, found in self.classes.items()}
         return {

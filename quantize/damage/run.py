@@ -17,7 +17,7 @@ from seatrial.export.bundle import Bundle
 from seatrial.export.cache import cache_folder
 from seatrial.export.session import Session
 from seatrial.export.tokenizer import Tokenizer
-from seatrial.quantize.damage.documents import LANGUAGES, Document, own_documents
+from seatrial.quantize.damage.documents import LANGUAGES, Document, echoed, own_documents
 from seatrial.quantize.damage.factorial import run_factorial
 from seatrial.quantize.damage.figures import (
     LEAST_FLOOR,
@@ -58,8 +58,8 @@ def _silent(_what: str, _share: float | None) -> None:
 
 
 def default_documents() -> list[Document]:
-    """The package's own documents in all languages."""
-    return [document for language in LANGUAGES for document in own_documents(language)]
+    """The package's own documents in all languages, each to be read twice."""
+    return [echoed(document) for language in LANGUAGES for document in own_documents(language)]
 
 
 def measure_damage(

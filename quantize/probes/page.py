@@ -1,4 +1,4 @@
-"""A page: real filler with needles at five depths, and near-duplicates of them in between. Seeded, pure."""
+"""A page: real filler with needles at up to five depths, near-duplicates in between. Seeded, pure."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from seatrial.quantize.probes.needles import Needle, kinds, make_distractor, mak
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 # Room at the end of the context for the question and the answer.
 RESERVED_TOKENS = 96
+# A page has no more facts than one for so many tokens: the rest must be filler.
+TOKENS_PER_FACT = 50
 
 
 @dataclass(frozen=True)
@@ -23,6 +25,13 @@ class PageJob:
     distractors: int
     number: int
     seed: int = 0
+
+    @property
+    def depths(self) -> tuple[float, ...]:
+        """Where the needles stand: all five depths, or those whose turn it is where five do not fit."""
+        facts = self.context // TOKENS_PER_FACT
+        count = min(len(DEPTHS), max(1, facts // (1 + self.distractors)))
+        return tuple(sorted(DEPTHS[(self.number * count + i) % len(DEPTHS)] for i in range(count)))
 
     @property
     def name(self) -> str:
@@ -55,20 +64,20 @@ def make_page(job: PageJob, filler: Sequence[str], count: Callable[[str], int]) 
             f"{len(stated)} needles do not fit a context of {job.context} tokens: use longer contexts"
         )
     lines = _filler(filler, room, count, chance)
-    placed = _placed(lines, needles, distractors, chance)
+    placed = _placed(lines, job.depths, needles, distractors, chance)
     gap = words()[job.language]["forms"]["gap"]
-    return Page(job, gap.join(placed), tuple(zip(DEPTHS, needles, strict=True)), tuple(distractors))
+    return Page(job, gap.join(placed), tuple(zip(job.depths, needles, strict=True)), tuple(distractors))
 
 
 def _facts(job: PageJob, chance: random.Random) -> tuple[list[Needle], list[Needle]]:
-    """Five needles of rotating kinds, and their near-duplicates, each about a subject of its own."""
-    every = kinds(job.language)
-    subjects = chance.sample(words()[job.language]["subjects"], len(DEPTHS) * (1 + job.distractors))
+    """Needles of rotating kinds, and their near-duplicates, each about a subject of its own."""
+    every, count = kinds(job.language), len(job.depths)
+    subjects = chance.sample(words()[job.language]["subjects"], count * (1 + job.distractors))
     # One step more after each full turn, so that every kind comes to every depth.
-    first = job.number * len(DEPTHS) + job.number // len(every)
+    first = job.number * count + job.number // len(every)
     needles = [
         make_needle(job.language, every[(first + place) % len(every)], subjects.pop(), chance)
-        for place in range(len(DEPTHS))
+        for place in range(count)
     ]
     near = [make_distractor(n, subjects.pop(), chance) for n in needles for _ in range(job.distractors)]
     return needles, near
@@ -92,10 +101,14 @@ def _filler(
 
 
 def _placed(
-    lines: list[str], needles: Sequence[Needle], distractors: Sequence[Needle], chance: random.Random
+    lines: list[str],
+    depths: Sequence[float],
+    needles: Sequence[Needle],
+    distractors: Sequence[Needle],
+    chance: random.Random,
 ) -> list[str]:
     """The lines with every needle after its share of them, distractors anywhere."""
-    spots = [(depth * len(lines), needle.sentence) for depth, needle in zip(DEPTHS, needles, strict=True)]
+    spots = [(depth * len(lines), needle.sentence) for depth, needle in zip(depths, needles, strict=True)]
     spots += [(chance.uniform(0, len(lines)), needle.sentence) for needle in distractors]
     numbered = [(at + 0.5, line) for at, line in enumerate(lines)]
     return [line for _, line in sorted(spots + numbered, key=lambda pair: pair[0])]

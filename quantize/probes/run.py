@@ -24,7 +24,7 @@ from seatrial.guards.verdict import Verdict
 from seatrial.quantize.damage.documents import LANGUAGES, own_documents
 from seatrial.quantize.probes.errors import Answer, judge_answer
 from seatrial.quantize.probes.needles import Needle
-from seatrial.quantize.probes.page import RESERVED_TOKENS, Page, PageJob, make_page
+from seatrial.quantize.probes.page import Page, PageJob, make_page
 from seatrial.quantize.probes.summary import summarize
 from seatrial.quantize.texts import evaluation_text
 
@@ -35,7 +35,7 @@ FILE = "probes.jsonl"
 
 @dataclass(frozen=True)
 class ProbePlan:
-    """Pages per language and number of distractors at each context; five probes a page."""
+    """Pages per language and number of distractors at each context; up to five probes a page."""
 
     name: str
     pages: tuple[tuple[int, int], ...]  # (context in tokens, pages)
@@ -160,11 +160,13 @@ def continue_text(session: Session, tokenizer: Tokenizer, question: str, tokens:
 
 
 def guard_says(needle: Needle, answer: Answer, page: str) -> str:
-    """Of a wrong figure: "caught" or "escaped" by the number guard; "" for the rest."""
+    """Of a wrong figure: "caught", "escaped", or "no figure" to check; "" for right ones and names."""
     if answer.normalized or needle.is_name:
         return ""
     said = needle.sentence.replace(needle.answer, answer.written)
     findings = check_numbers(said, page).findings
+    if not findings:
+        return "no figure"
     return "caught" if any(f.verdict is not Verdict.OK for f in findings) else "escaped"
 
 
@@ -185,11 +187,3 @@ def _finished(file: Path) -> Iterator[dict[str, Any]]:
         file.write_text("".join(whole), encoding="utf-8")
     for line in whole:
         yield json.loads(line)
-
-
-def probe_count(plan: ProbePlan) -> int:
-    """Probes of a plan when no context is left out."""
-    return 5 * len(plan.jobs())
-
-
-__all__ = ["FULL", "QUICK", "RESERVED_TOKENS", "ProbePlan", "continue_text", "probe_count", "run_probes"]

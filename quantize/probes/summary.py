@@ -151,6 +151,7 @@ def _guard(pairs: Sequence[Pair]) -> dict[str, Any]:
         "wrong_figures": wrong,
         "caught": counts["caught"],
         "escaped": counts["escaped"],
+        "no_figure": counts["no figure"],
         "caught_share": wilson(counts["caught"], wrong).to_json(),
         "escaped_share": wilson(counts["escaped"], wrong).to_json(),
     }

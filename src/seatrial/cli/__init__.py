@@ -18,7 +18,7 @@ from seatrial.errors import EXIT_BAD_INPUT, EXIT_DONE, EXIT_INTERRUPTED, UserErr
 
 def build_app() -> typer.Typer:
     """All commands in one app: the only place where they meet."""
-    from seatrial.cli import check, devices, doctor, export, ops, plan, quantize, run, trace, tune
+    from seatrial.cli import check, damage, devices, doctor, export, ops, plan, quantize, run, trace, tune
 
     app = typer.Typer(
         add_completion=False,
@@ -34,6 +34,7 @@ def build_app() -> typer.Typer:
     app.command("quantize")(quantize.quantize)
     app.command("run")(run.run)
     app.command("check")(check.check)
+    app.command("damage")(damage.damage)
     app.command("trace")(trace.trace)
     app.command("tune")(tune.tune)
     app.command("doctor")(doctor.doctor)

@@ -1,0 +1,177 @@
+"""`seatrial damage`: what a quantization did to figures and names, by kind, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from seatrial.errors import EXIT_CHECK_FAILED, EXIT_DONE, UserError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from seatrial.quantize.damage.documents import Document
+    from seatrial.quantize.damage.report import DamageReport
+    from seatrial.quantize.damage.verdicts import Limit
+
+
+def damage(
+    reference: Annotated[Path, typer.Argument(help="Bundle that counts as undamaged.")],
+    candidate: Annotated[Path, typer.Argument(help="Bundle to compare with it; same tokenizer.")],
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--text",
+            help="Text file, folder of .txt files, or sample:en, sample:zh; may be repeated. Documents in "
+            "one file are parted by lines of ---. The package's own documents when left out.",
+        ),
+    ] = None,
+    echo: bool = typer.Option(
+        False, "--echo", help="Read each document of --text twice, as is done with the package's own."
+    ),
+    quick: bool = typer.Option(False, "--quick", help="Also copy probes, about 10 minutes on 2 cores."),
+    full: bool = typer.Option(False, "--full", help="Also many copy probes and --factorial, about 2 hours."),
+    factorial: bool = typer.Option(
+        False, "--factorial", help="Also which part hurts: weights, head, accuracy level, KV, one at a time."
+    ),
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-on",
+            metavar="CLASS[.FIGURE]:LIMIT",
+            help="Exit 1 when the interval's low end passes the limit; FIGURE: harm (default), flips, kl, nll.",
+        ),
+    ] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Write the report as one page.")] = None,
+    seed: int = typer.Option(0, "--seed", help="Seed of the resampling and of the probes."),
+    draws: int = typer.Option(2000, "--draws", min=200, help="Draws of the bootstrap."),
+    window: int = typer.Option(1024, "--window", min=16, help="Tokens read from an empty cache at a time."),
+    threads: int | None = typer.Option(None, "--threads", min=1, help="Threads; all CPUs if left out."),
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    quiet: bool = typer.Option(False, "--quiet", help="No progress on stderr."),
+) -> int:
+    """Measure damage on digits, dates, amounts, units and names, in English and Chinese.
+
+    An interrupted run goes on where it was when it is started again with the same bundles, texts and options.
+    """
+    from dataclasses import replace
+
+    from seatrial.cli.output import print_json
+    from seatrial.export.bundle import open_bundle
+    from seatrial.quantize.damage.run import Settings, measure_damage
+    from seatrial.quantize.damage.verdicts import parse_limits
+    from seatrial.quantize.probes.run import FULL, QUICK
+
+    if quick and full:
+        raise UserError("--quick and --full are two presets: give one of them")
+    limits = parse_limits(fail_on or [])
+    plan = FULL if full else QUICK if quick else None
+    settings = Settings(
+        window=window,
+        draws=draws,
+        seed=seed,
+        threads=threads,
+        probes=None if plan is None else replace(plan, seed=seed),
+        factorial=factorial or full,
+    )
+    documents = _documents(text, echo)
+    with _progress(quiet) as progress:
+        report = measure_damage(open_bundle(reference), open_bundle(candidate), documents, settings, progress)
+    _write_page(report, html)
+    if as_json:
+        print_json(report.to_json())
+    else:
+        from seatrial.cli.damage_report import print_report
+
+        print_report(report)
+    return _exit_code(report, limits)
+
+
+def _documents(names: Sequence[str] | None, echo: bool) -> list[Document] | None:
+    """Documents of the files, folders and samples; None when none were given."""
+    from seatrial.quantize.damage.documents import echoed, split_documents
+    from seatrial.textfile import read_text
+
+    if not names:
+        return None
+    found = []
+    for name in names:
+        folder = Path(name)
+        files: list[str | Path] = [*sorted(folder.glob("*.txt"))] if folder.is_dir() else [name]
+        for file in files:
+            found += split_documents(Path(file).name, read_text(file))
+    if not found:
+        raise UserError(f"there is no text in {', '.join(names)}: give UTF-8 .txt files")
+    return [echoed(document) for document in found] if echo else found
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[str, float | None], None]]:
+    """A bar per stage on stderr, with the time left; nothing when `quiet`."""
+    if quiet:
+        yield lambda _what, _share: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TaskID,
+        TaskProgressColumn,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        # The speed is averaged over minutes: pages of 512 and of 4096 tokens take turns.
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), speed_estimate_period=600) as bars:
+        tasks: dict[str, TaskID] = {}
+
+        def report(what: str, share: float | None) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=1.0)
+            bars.update(tasks[what], completed=share or 0.0)
+
+        yield report
+
+
+def _write_page(report: DamageReport, out: Path | None) -> None:
+    if out is None:
+        return
+    import tempfile
+
+    from seatrial.cli.output import strict
+    from seatrial.quantize.damage.page import page
+
+    if not out.absolute().parent.is_dir():
+        raise UserError(f"there is no folder {out.absolute().parent} for the page: make it first")
+    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=out.absolute().parent, delete=False) as file:
+        file.write(page(strict(report.to_json())))
+    Path(file.name).replace(out)
+
+
+def _exit_code(report: DamageReport, limits: Sequence[Limit]) -> int:
+    """1 when a limit is passed by the whole interval; a limit that cannot be judged is only a warning."""
+    from seatrial.cli.output import print_error
+
+    failed = False
+    for limit, kept in report.judge(limits):
+        found = report.classes[limit.label].figure(limit.figure)
+        said = f"{limit.label}.{limit.figure} {found.value:.4g} [{found.low:.4g}, {found.high:.4g}]"
+        if kept is False:
+            failed = True
+            print_error(f"failed: {said} is above the limit {limit.limit:g}")
+        elif kept is None:
+            print_error(f"warning: {said} cannot be told from the limit {limit.limit:g} at this size")
+    return EXIT_CHECK_FAILED if failed else EXIT_DONE

@@ -1,0 +1,181 @@
+"""What `seatrial damage` prints for people: a heading, a table by class, and what could not be seen."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from seatrial.quantize.damage.figures import ClassFigures, ItemFigures
+    from seatrial.quantize.damage.report import DamageReport
+    from seatrial.quantize.stats import Interval
+
+_COLOURS = {"none": "green", "does not concentrate": "green", "concentrates": "red", "cannot tell": "yellow"}
+
+
+def print_report(report: DamageReport) -> None:
+    """The whole report on stdout."""
+    console = Console(highlight=False)
+    _heading(console, report)
+    console.print(_class_table("all languages", report.classes))
+    for language, classes in report.languages.items():
+        if len(report.languages) > 1:
+            console.print(_class_table(language, classes))
+    console.print(_item_table(report.items))
+    _guard(console, report.guard)
+    if report.probes is not None:
+        _probes(console, report.probes)
+    if report.factorial is not None:
+        console.print(_factorial_table(report.factorial))
+    _limits_of_sight(console, report)
+    for warning in report.warnings:
+        console.print(f"warning: {warning}")
+
+
+def _heading(console: Console, report: DamageReport) -> None:
+    for role, heading in (("reference", report.reference), ("candidate", report.candidate)):
+        console.print(f"{role}: {heading.name} (weights {heading.weights}, KV {heading.kv})")
+        console.print(f"  {heading.provenance}")
+    counts = ", ".join(f"{count} {language}" for language, count in report.documents.items())
+    console.print(f"documents: {counts}; {report.tokens:,} tokens; intervals 95 %, documents resampled")
+    for whose, noise in report.noise.items():
+        told = "; ".join(f"{n.kind} KL {n.kl:.2g}, flips {n.flips:.2%}" for n in noise)
+        if told:
+            console.print(f"noise of the {whose}: {told}")
+
+
+def _class_table(title: str, classes: Mapping[str, ClassFigures]) -> Table:
+    table = Table(title=f"damage by class, {title}", title_justify="left")
+    for column in ("class", "n", "KL, nats", "harm, %", "repair, %", "NLL +", "times other", "p", "verdict"):
+        table.add_column(column, justify="left" if column in ("class", "verdict") else "right")
+    for name, found in classes.items():
+        ratio = found.compared.ratio if found.compared else None
+        table.add_row(
+            name,
+            f"{found.tokens:,}",
+            _interval(found.kl),
+            _interval(found.kinds["harm"], 100),
+            _interval(found.kinds["repair"], 100),
+            _interval(found.nll_delta),
+            "" if ratio is None else _interval(ratio),
+            "" if found.compared is None else f"{found.p_adjusted:.3f}",
+            f"[{_COLOURS[str(found.verdict)]}]{found.verdict}[/]" if found.compared else "",
+        )
+    return table
+
+
+def _interval(found: Interval, scale: float = 1) -> str:
+    if not math.isfinite(found.value):
+        return "-"
+    value = _short(found.value * scale)
+    if not math.isfinite(found.low):
+        return f"{value} \\[-]"
+    return f"{value} \\[{_short(found.low * scale)}, {_short(found.high * scale)}]"
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def _item_table(items: Mapping[str, ItemFigures]) -> Table:
+    table = Table(title="whole figures and names (harm: any wrong token)", title_justify="left")
+    for column in (
+        "class",
+        "n",
+        "right before",
+        "harmed",
+        "harm, %",
+        "repaired",
+        "McNemar p",
+        "NLL + per digit",
+    ):
+        table.add_column(column, justify="left" if column == "class" else "right")
+    for name, found in items.items():
+        table.add_row(
+            name,
+            str(found.items),
+            str(found.right),
+            str(found.harmed),
+            _interval(found.harm, 100),
+            str(found.repaired),
+            f"{found.mcnemar_p:.3f}",
+            _interval(found.nll_delta_per_size),
+        )
+    return table
+
+
+def _guard(console: Console, guard: Mapping[str, Any]) -> None:
+    if not guard["damaged"]:
+        console.print("number guard: no whole figure was damaged")
+        return
+    console.print(
+        f"number guard: of {guard['damaged']} damaged figures {guard['caught']} would be caught, "
+        f"{guard['escaped']} escape (right value, wrong role), {guard['no_figure']} are no figure any more"
+    )
+
+
+def _probes(console: Console, probes: Mapping[str, Any]) -> None:
+    table = Table(title=f"copy probes ({probes['plan']}, {probes['pages']} pages)", title_justify="left")
+    for column in (
+        "probes",
+        "n",
+        "reference, %",
+        "candidate, %",
+        "harms",
+        "repairs",
+        "p",
+        "verdict",
+        "errors",
+    ):
+        table.add_column(column, justify="left" if column in ("probes", "verdict", "errors") else "right")
+    rows = [("all", probes["all"])]
+    for cut in ("language", "context", "depth", "distractors", "kind"):
+        rows += [(f"{cut} {value}", cell) for value, cell in probes[cut].items()]
+    for name, cell in rows:
+        errors = ", ".join(f"{error} {n}" for error, n in list(cell["candidate"]["errors"].items())[:3])
+        table.add_row(
+            name,
+            str(cell["n"]),
+            f"{100 * cell['reference']['normalized']['value']:.0f}",
+            f"{100 * cell['candidate']['normalized']['value']:.0f}",
+            str(cell["harms"]),
+            str(cell["repairs"]),
+            f"{cell.get('p_adjusted', cell['mcnemar_p']):.3f}",
+            cell["verdict"],
+            errors,
+        )
+    console.print(table)
+    guard = probes["guard"]
+    console.print(
+        f"number guard on the candidate's {guard['wrong_figures']} wrong copies of figures: "
+        f"{guard['caught']} caught, {guard['escaped']} escaped, {guard['no_figure']} no figure"
+    )
+
+
+def _factorial_table(rows: Any) -> Table:
+    table = Table(title="one part at a time: KL, nats", title_justify="left")
+    table.add_column("part")
+    classes = list(rows[0]["classes"])
+    for name in classes:
+        table.add_column(name, justify="right")
+    for row in rows:
+        table.add_row(row["variant"], *(_short(row["classes"][name]["kl"]["value"]) for name in classes))
+    return table
+
+
+def _limits_of_sight(console: Console, report: DamageReport) -> None:
+    seen = ", ".join(
+        f"{name} {excess:.0%}"
+        for name, excess in report.minimum_detectable()["classes"].items()
+        if excess is not None and math.isfinite(excess)
+    )
+    console.print(f"smallest excess over other tokens that this run would have shown (power 80 %): {seen}")
+    copies = report.minimum_detectable()["copies"]
+    if copies is not None and math.isfinite(copies):
+        console.print(f"smallest change of the copy rate that it would have shown: {100 * copies:.1f} points")
+    if report.probes is None:
+        console.print("copying was not tested: add --quick or --full")
