@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from seatrial.errors import UserError
 from seatrial.guards.centrality import Floats, TermTable, lexrank, term_table, terms
-from seatrial.guards.sentences import Sentence, Span, split_sentences
+from seatrial.guards.sentences import Sentence, Span, cut_places, split_sentences
 from seatrial.guards.transcript import Transcript, parse_transcript
 
 __all__ = ["Extract", "ExtractedSentence", "Sentence", "extract", "split_sentences"]
@@ -212,9 +212,8 @@ def _cosines(table: TermTable, sentence: int) -> Floats:
 
 def _beginning(sentence: ExtractedSentence, budget: int, count: Callable[[str], int]) -> ExtractedSentence:
     """As much of a sentence as fits, up to a place where neither a word nor a number is cut."""
-    places = [m.start() for m in re.finditer(r"(?=\s)|(?<=[，,；;、])(?!\d)|$", sentence.text) if m.start()]
-    places += [m.start() for m in re.finditer(r"(?<=[\u3400-\u9fff])(?=[\u3400-\u9fff])", sentence.text)]
+    places = cut_places(sentence.text)
     fitting = [place for place in places if count(sentence.text[:place]) <= budget]
-    end = max(fitting, default=min(places))
+    end = len(sentence.text[: max(fitting, default=min(places))].rstrip())
     start = sentence.span[0]
-    return ExtractedSentence(sentence.text[:end].rstrip(), (start, start + end), sentence.speaker)
+    return ExtractedSentence(sentence.text[:end], (start, start + end), sentence.speaker)

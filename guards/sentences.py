@@ -50,6 +50,44 @@ _EITHER = frozenset(_SHORT_FORMS.split())
 _WORD_BEFORE = re.compile(r"[A-Za-zÀ-ɏ](?:[\w'’&-]|\.(?=\w))*$")
 
 
+_MAY_CUT = re.compile(r"(?<=[，,；;、：:])(?!\d)|(?=\s)|(?<=[\u3400-\u9fff])(?=[\u3400-\u9fff])")
+_COUNTING_HAN = "0-9０-９零〇一二两三四五六七八九十百千万亿几半点分之第年月日号块元角个%％"
+_ENDS_IN_FIGURE = re.compile(rf"(?:[{_COUNTING_HAN}$€£¥￥#]|\b(?P<word>[A-Za-z]+)[.-]?)$")
+_BEGINS_IN_FIGURE = re.compile(rf"[{_COUNTING_HAN}]")
+_COUNTING = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
+    "sixteen seventeen eighteen nineteen twenty thirty forty fifty sixty seventy eighty ninety hundred "
+    "thousand million billion trillion dozen half quarter point and a of about minus plus january "
+    "february march april may june july august september october november december jan feb mar apr jun "
+    "jul aug sep sept oct nov dec no version room extension ext dr mr mrs ms prof"
+)
+_COUNTING_WORDS = frozenset(_COUNTING.split())
+
+
+def cut_places(text: str) -> list[int]:
+    """Where a text that is too long may be cut: `text[:place]` loses no part of a figure, date or title.
+
+    After a comma, at white space, between two Chinese characters; never behind a numeral or counting word,
+    since "three hundred" of "three hundred thousand" and 一千八百 of 一千八百万 are other amounts. The end
+    of the text is always one.
+    """
+    places = [m.start() for m in _MAY_CUT.finditer(text) if m.start() > 0 and _keeps_figures(text, m.start())]
+    return [*places, len(text)]
+
+
+def _keeps_figures(text: str, place: int) -> bool:
+    if text[place - 1] in "，；;、：":
+        return True
+    before = text[max(0, place - _LONGEST_WORD) : place].rstrip(" ,:")
+    last = _ENDS_IN_FIGURE.search(before)
+    if text[place - 1] in ",:":
+        return not before[-1:].isdigit() or text[place : place + 1].isspace()
+    if last is not None and (last["word"] is None or last["word"].lower() in _COUNTING_WORDS):
+        return False
+    ahead = text[place : place + 1]
+    return ahead.isspace() or not _BEGINS_IN_FIGURE.match(ahead)
+
+
 def split_sentences(text: str) -> list[Sentence]:
     """The sentences of `text` in order, without the white space around them; every other character is in
     one.

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from seatrial.errors import UserError
-from seatrial.guards.sentences import Span, split_sentences
+from seatrial.guards.sentences import Span, cut_places, split_sentences
 
 
 @dataclass(frozen=True)
@@ -60,6 +60,7 @@ def parse_transcript(text: str) -> Transcript:
 # ---- labelled text
 # -------------------------------------------------------------------------------------------------
 
+_LONGEST_LABEL = 200  # characters, time stamps and indentation included
 _CLOCK = r"(?:\d{1,3}:)?\d{1,2}:\d{2}(?:[.,]\d{1,3})?"
 _STAMP = rf"[\[(（【<]?\s*(?P<WHICH>{_CLOCK})(?:\s*(?:-->|-|–|~|至)\s*{_CLOCK})?\s*[\])）】>]?"
 _LABEL = re.compile(
@@ -121,8 +122,8 @@ def _lines(text: str) -> Iterator[Span]:
 
 def _label_of(text: str, start: int, end: int) -> tuple[str, float | None, int] | None:
     """(speaker, seconds, where the speech begins) when the line begins with a label."""
-    line = text[start:end]
-    match = _LABEL_LINE.match(line) or _LABEL.match(line)
+    line = text[start : min(end, start + _LONGEST_LABEL)]  # so that a line of spaces costs no square of them
+    match = (_LABEL_LINE.match(line) if end - start == len(line) else None) or _LABEL.match(line)
     if match is None:
         return None
     groups = match.groupdict()
@@ -291,21 +292,9 @@ def _cut(text: str, fits: Callable[[str], bool]) -> Iterator[str]:
         yield rest
 
 
-_BREAKS = re.compile(r"(?<=[，,；;、：:])(?!\d)|(?<=\s)|(?<=[\u4e00-\u9fff])(?=[\u4e00-\u9fff])")
-_NUMERAL = re.compile(r"[0-9０-９零〇一二两三四五六七八九十百千万亿点.,%％]")
-
-
 def _cut_place(text: str, longest: int) -> int:
-    """The last place up to `longest` where nothing breaks: after a comma or a space, else between two
-    hanzi.
-    """
-    best = 0
-    for match in _BREAKS.finditer(text, 0, longest + 1):
-        place = match.start()
-        inside = place < len(text) and _NUMERAL.match(text[place - 1]) and _NUMERAL.match(text[place])
-        if 0 < place <= longest and not inside:
-            best = place
-    return best
+    """The last place up to `longest` where nothing is cut through; 0 when there is none."""
+    return max((place for place in cut_places(text[: longest + 40]) if place <= longest), default=0)
 
 
 def _smallest_cap(sizes: list[int], max_tokens: int) -> int:

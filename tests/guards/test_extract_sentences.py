@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from seatrial.guards.sentences import split_sentences
+from seatrial.guards.sentences import cut_places, split_sentences
 
 
 def texts(text: str) -> list[str]:
@@ -84,3 +84,22 @@ def test_spans_are_exact_in_order_and_leave_out_only_white_space(text):
     assert all(text[slice(*s.span)] == s.text for s in found)
     assert re.sub(r"\s", "", "".join(s.text for s in found)) == re.sub(r"\s", "", text)
     assert all(a.span[1] <= b.span[0] for a, b in pairwise(found))
+
+
+@pytest.mark.parametrize(
+    ("text", "never"),
+    [
+        ("合同总额我们报的是一千八百六十万元左右", ["一千", "一千八百", "一千八百六十"]),
+        ("增长百分之五点七以后", ["增长百", "增长百分", "增长百分之", "增长百分之五"]),
+        ("it costs two hundred thousand dollars in all", ["it costs two", "it costs two hundred"]),
+        ("we pay 3.5 million and 1,200 more", ["we pay 3.5", "we pay 3", "we pay 3.5 million and 1,"]),
+        (
+            "the review is on May 4th with Dr. Lee there",
+            ["the review is on May", "the review is on May 4th with Dr."],
+        ),
+    ],
+)
+def test_a_cut_leaves_no_other_amount(text, never):
+    pieces = [text[:place].rstrip() for place in cut_places(text)]
+    assert pieces[-1] == text
+    assert not set(never) & set(pieces) and len(pieces) > 1
