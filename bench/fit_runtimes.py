@@ -8,6 +8,7 @@ MEASURED is a folder with throughput.csv, context_depth.csv and memory_measured.
 from __future__ import annotations
 
 import argparse
+import csv
 import datetime
 from pathlib import Path
 
@@ -15,6 +16,19 @@ from seatrial.devices.toml import toml_text
 from seatrial.simulate.fit import fit
 from seatrial.simulate.measured import read_throughput
 from seatrial.simulate.runtimes import depth_ratios, peak_memory, runtime_tables
+
+
+def cliff_quotients(path: Path) -> list[float]:
+    """Measured seconds per token of models that did not fit, over bytes at the drive's rate."""
+    with path.open(encoding="utf-8", newline="") as file:
+        records = list(csv.DictReader(file))
+    found = []
+    for record in records:
+        if record["seq_read_MBps"] and record["tok_per_s"]:
+            size = float(record["model_file_GB"].lstrip("~")) * 1e9
+            read_s = size / (float(record["seq_read_MBps"]) * 1e6)
+            found.append(round(1 / float(record["tok_per_s"]) / read_s, 2))
+    return sorted(found)
 
 
 def main() -> None:
@@ -32,6 +46,8 @@ def main() -> None:
     tables = runtime_tables(rows, fit(rows), depth, peaks, date=options.date)
     print(f"KV against weights, per byte: {depth.kv}; without flash attention {depth.kv_without_flash:.2f}")
     print(f"attention against matrices, efficiency: {depth.attention:.2f}")
+    cliff = cliff_quotients(options.measured / "paging.csv")
+    print(f"past the ceiling, seconds per token over bytes/rate: {cliff}")
     for name, table in tables.items():
         head = "# Written by bench/fit_runtimes.py; do not edit by hand.\n"
         (options.out / f"{name}.toml").write_text(head + toml_text(table), encoding="utf-8")

@@ -20,7 +20,7 @@ def toml_text(table: Mapping[str, Any]) -> str:
 
 def _lines(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
     plain = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
-    if path and plain:
+    if path and (plain or not table):
         yield f"\n[{'.'.join(_key(part) for part in path)}]"
     for key, value in plain.items():
         yield f"{_key(key)} = {_value(value)}"

@@ -78,6 +78,7 @@ class Tensor:
     shape: tuple[int, ...]
     type_name: str
     bytes: int
+    offset: int
 
     @property
     def scalars(self) -> int:
@@ -87,11 +88,12 @@ class Tensor:
 
 @attrs.frozen
 class Header:
-    """Key-values (long arrays as their length only) and tensors."""
+    """Key-values (long arrays as their length only), tensors, and where their data begin in the file."""
 
     values: dict[str, Any]
     lengths: dict[str, int]
     tensors: tuple[Tensor, ...]
+    data_start: int
 
 
 def read_header(path: Path) -> Header:
@@ -291,15 +293,18 @@ def _parse(file: BinaryIO, path: Path) -> Header:
     for _ in range(value_count):
         key = _string(file)
         values[key] = _value(file, _unpack(file, "<I"), lengths, key)
-    return Header(values, lengths, tuple(_tensors(file, tensor_count, path)))
+    tensors = tuple(_tensors(file, tensor_count, path))
+    alignment = int(values.get("general.alignment") or 32)
+    return Header(values, lengths, tensors, -(-file.tell() // alignment) * alignment)
 
 
 def _checked(header: Header, path: Path) -> Header:
-    needed, size = sum(tensor.bytes for tensor in header.tensors), path.stat().st_size
     if not header.tensors:
         raise UserError(f"{path}: a GGUF file without tensors")
+    last = max(header.tensors, key=lambda tensor: tensor.offset)
+    needed, size = header.data_start + last.offset + last.bytes, path.stat().st_size
     if size < needed:
-        raise UserError(f"{path}: cut off: its tensors need {needed} bytes, the file has {size}")
+        raise UserError(f"{path}: cut off: {last.name} ends at byte {needed}, the file has {size}")
     return header
 
 
@@ -308,11 +313,11 @@ def _tensors(file: BinaryIO, count: int, path: Path) -> Iterator[Tensor]:
         name = _string(file)
         shape = tuple(_unpack(file, "<Q") for _ in range(_unpack(file, "<I")))
         kind = _unpack(file, "<I")
-        _unpack(file, "<Q")
+        offset = _unpack(file, "<Q")
         if kind not in TENSOR_TYPES:
             raise UserError(f"{path}: tensor {name} has type {kind}, which is not known here")
         type_name, block, block_bytes = TENSOR_TYPES[kind]
-        yield Tensor(name, shape, type_name, -(-prod(shape) // block) * block_bytes)
+        yield Tensor(name, shape, type_name, -(-prod(shape) // block) * block_bytes, offset)
 
 
 def _value(file: BinaryIO, kind: int, lengths: dict[str, int], key: str) -> Any:

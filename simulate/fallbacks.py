@@ -18,6 +18,7 @@ from seatrial.devices.runtime import Runtime
 from seatrial.devices.units import format_bytes, format_time
 from seatrial.export.architecture import Architecture
 from seatrial.simulate.plan import Job, Plan, plan
+from seatrial.simulate.predict import deadline_tokens
 
 SHORTEST_SUMMARY = 32
 SHORTEST_PROMPT = 256
@@ -43,6 +44,29 @@ def with_fallbacks(architecture: Architecture, device: Device, runtime: Runtime,
             {"action": "none", "effect": "no change of format or length clears the limits on this device"}
         ]
     return attrs.evolve(made, fallbacks=tuple(found))
+
+
+def rebudgeted(
+    architecture: Architecture, nominal: Device, measured: Device, runtime: Runtime, job: Job
+) -> Plan:
+    """The plan at a measured bandwidth, with the longest summary that still ends in time.
+
+    In time is the job's deadline, else the total that the nominal bandwidth had promised.
+    """
+    made = plan(architecture, measured, runtime, job)
+    promised = plan(architecture, nominal, runtime, job).total_s.mid
+    limit_s = promised if job.deadline_s is None else job.deadline_s
+    tokens = deadline_tokens(
+        made.cost,
+        measured,
+        runtime.for_formats(made.cost.weights, made.cost.kv.name),
+        prompt_tokens=job.prompt_tokens,
+        deadline_s=limit_s,
+        wanted=job.max_tokens,
+    )
+    why = "the total at nominal bandwidth" if job.deadline_s is None else "the deadline"
+    budget = {"limit_s": limit_s, "max_tokens": tokens, "instead_of": job.max_tokens, "keeps": why}
+    return attrs.evolve(made, budget=budget)
 
 
 def clears(made: Plan) -> bool:

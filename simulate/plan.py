@@ -95,11 +95,12 @@ class Plan:
     bound_prefill: str
     bound_decode: str
     fallbacks: tuple[dict[str, Any], ...] = ()
+    budget: dict[str, Any] | None = None
     notes: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The plan's document: seconds and milliseconds as named, sizes in bytes."""
-        return {
+        document = {
             "device": self.device.id,
             "runtime": self.runtime.id,
             "model": self.cost.name,
@@ -113,6 +114,7 @@ class Plan:
             "fallbacks": list(self.fallbacks),
             "notes": list(self.notes),
         }
+        return document if self.budget is None else document | {"budget": self.budget}
 
     def _memory_json(self) -> dict[str, Any]:
         return {
@@ -271,8 +273,8 @@ def _notes(
 
 def _device_notes(device: Device, runtime: Runtime) -> list[str]:
     notes = []
-    if runtime.kind != "fitted" and runtime.kind != "measured":
-        notes.append(f"runtime {runtime.id}: {runtime.fit.note or 'not fitted on measurements'}")
+    if runtime.fit.note and runtime.kind != "measured":
+        notes.append(f"runtime {runtime.id}: {runtime.fit.note}")
     if runtime.processor not in device.compute:
         notes.append(f"no compute figure for this {runtime.processor}: prefill is estimated from bandwidth")
     if device.nominal_bandwidth_Bps is None:

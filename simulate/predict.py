@@ -19,7 +19,7 @@ from seatrial.simulate.cost import ModelCost
 # Reading a file's pages again for every token, against the drive's sequential rate: quotients of measured
 # seconds per token over (file bytes / sequential rate), five machines (Pi 5 with three drives settings, two
 # laptops).
-CLIFF = Spread(0.89, 6.9)
+CLIFF = Spread(0.89, 6.8)
 
 
 @attrs.frozen

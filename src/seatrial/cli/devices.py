@@ -10,6 +10,7 @@ from seatrial.cli.devices_measure import fit, measure
 
 if TYPE_CHECKING:
     from seatrial.devices.device import Device
+    from seatrial.devices.runtime import Runtime
 
 app = typer.Typer(no_args_is_help=True, help="List, show and measure devices.")
 app.command("measure")(measure)
@@ -54,6 +55,28 @@ def show(
     return 0
 
 
+@app.command("runtimes")
+def runtimes(
+    as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
+    quiet: bool = typer.Option(False, "--quiet", help="Print the names only."),
+) -> int:
+    """List the runtimes: on how much each was fitted, its error and its 90 % intervals."""
+    import attrs
+
+    from seatrial.cli.output import print_json
+    from seatrial.devices.runtime import load_runtime, runtime_names
+
+    if quiet:
+        print("\n".join(runtime_names()))
+        return 0
+    found = [load_runtime(name) for name in runtime_names()]
+    if as_json:
+        print_json({"runtimes": [attrs.asdict(one) for one in found]})
+    else:
+        _print_runtimes(found)
+    return 0
+
+
 def device_json(device: Device) -> dict[str, Any]:
     """The document of one device: bytes, bytes per second, operations per second, sources."""
     return {
@@ -95,6 +118,26 @@ def _print_table(found: list[Device]) -> None:
             device.runtime,
             device.confidence,
         )
+    wide_console().print(table)
+
+
+def _print_runtimes(found: list[Runtime]) -> None:
+    from rich.table import Table
+
+    from seatrial.cli.tables import wide_console
+
+    table = Table(
+        "runtime", "kind", "decode rows", "error", "90 %", "prefill rows", "error", "90 %", box=None
+    )
+    for one in found:
+        cells = []
+        for rows, chips, error, spread in (
+            (one.fit.decode_rows, one.fit.decode_chips, one.fit.decode_mdape, one.decode.spread),
+            (one.fit.prefill_rows, one.fit.prefill_chips, one.fit.prefill_mdape, one.prefill.spread),
+        ):
+            told = "-" if error is None else f"{error:.1%}"
+            cells += [f"{rows} on {chips} chips", told, f"{spread.low:.2f} - {spread.high:.2f}"]
+        table.add_row(one.id, one.kind, *cells)
     wide_console().print(table)
 
 

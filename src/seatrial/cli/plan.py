@@ -70,19 +70,19 @@ def plan(
 def _plans(model: str, device: str, runtime: str | None, job: Any, measured_Bps: float | None) -> list[Plan]:
     from seatrial.devices.device import device_names, load_device, with_measured_bandwidth
     from seatrial.devices.runtime import load_runtime
-    from seatrial.simulate.fallbacks import with_fallbacks
+    from seatrial.simulate.fallbacks import rebudgeted, with_fallbacks
     from seatrial.simulate.plan import plan as make_plan
 
-    architecture = _architecture(model)
-    found = [load_device(name) for name in (device_names() if device == "all" else [device])]
-    if measured_Bps is not None:
-        found = [with_measured_bandwidth(one, measured_Bps) for one in found]
-    plans = [
-        with_fallbacks(architecture, one, engine, make_plan(architecture, one, engine, job))
-        for one in found
-        for engine in [load_runtime(runtime or one.runtime)]
-    ]
-    return sorted(plans, key=lambda one: (not one.fits, one.total_s.mid))
+    architecture, plans = _architecture(model), []
+    for machine in map(load_device, device_names() if device == "all" else [device]):
+        engine = load_runtime(runtime or machine.runtime)
+        if measured_Bps is None:
+            made = make_plan(architecture, machine, engine, job)
+        else:
+            nominal, machine = machine, with_measured_bandwidth(machine, measured_Bps)
+            made = rebudgeted(architecture, nominal, machine, engine, job)
+        plans.append(with_fallbacks(architecture, machine, engine, made))
+    return sorted(plans, key=lambda one: one.total_s.mid)
 
 
 def _architecture(model: str) -> Any:
@@ -102,7 +102,7 @@ def _print_plan(plan: Plan, quiet: bool) -> None:
     from rich.table import Table
 
     from seatrial.cli.tables import wide_console
-    from seatrial.devices.units import format_bytes
+    from seatrial.devices.units import format_bytes, format_time
 
     console = wide_console()
     job = plan.job
@@ -121,6 +121,12 @@ def _print_plan(plan: Plan, quiet: bool) -> None:
     for name, interval, bound in _times(plan):
         times.add_row(name, *_cells(interval), bound)
     console.print(times)
+    if plan.budget is not None:
+        limit, tokens = format_time(plan.budget["limit_s"]), plan.budget["max_tokens"]
+        console.print(
+            f"budget at this bandwidth: {tokens} tokens instead of {plan.budget['instead_of']} keep "
+            f"{plan.budget['keeps']} ({limit})"
+        )
     for fallback in plan.fallbacks:
         console.print(f"fallback: {fallback['action']}: {fallback['effect']}")
     for note in () if quiet else plan.notes:
