@@ -21,7 +21,7 @@ from pathlib import Path
 from seatrial.export.bundle import Bundle
 from seatrial.export.prepacked import prepare_mapped
 from seatrial.export.tokenizer import Tokenizer
-from seatrial.guards.thresholds import Thresholds
+from seatrial.guards.thresholds import NEVER_REPEATS, Thresholds
 from seatrial.simulate.ceiling import drop_cached_pages, open_ceiling
 from seatrial.simulate.job import RunJob
 from seatrial.simulate.memory_watch import MemoryUse
@@ -30,7 +30,13 @@ from seatrial.simulate.run import run
 from seatrial.simulate.worker import ChildDied, Worker
 from seatrial.textfile import read_transcript
 
-DEAF = Thresholds(entropy_nats=10.7, smoothed_enter_nats=10.7, repeat_times=100000)
+DEAF = Thresholds(
+    entropy_nats=10.7,
+    smoothed_enter_nats=10.7,
+    repeat_times=NEVER_REPEATS,
+    monotony_share=1.0,
+    foreign_share=1.0,
+)
 AMPLE = 8_000_000_000
 
 

@@ -30,7 +30,7 @@ from seatrial.export.session import Session
 from seatrial.export.session_graph import read_decoder
 from seatrial.export.tokenizer import Tokenizer
 from seatrial.guards.breakdown import BreakdownGuard
-from seatrial.guards.thresholds import Thresholds
+from seatrial.guards.thresholds import NEVER_REPEATS, Thresholds
 from seatrial.simulate.ceiling import open_ceiling
 from seatrial.simulate.child import Child
 from seatrial.simulate.clock import BandwidthCurve
@@ -41,7 +41,13 @@ from seatrial.simulate.worker import Worker
 from seatrial.textfile import read_transcript
 
 # Never trips: the bench wants every token, not a good summary.
-DEAF = Thresholds(entropy_nats=10.7, smoothed_enter_nats=10.7, repeat_times=100000)
+DEAF = Thresholds(
+    entropy_nats=10.7,
+    smoothed_enter_nats=10.7,
+    repeat_times=NEVER_REPEATS,
+    monotony_share=1.0,
+    foreign_share=1.0,
+)
 NO_TIMES = {"host_s": 0.0, "real_s": 0.0}
 
 
