@@ -34,6 +34,7 @@ class Target:
     rows: int
     width: int
     transposed: bool  # stored as (N, K), like an embedding, and not (K, N)
+    float_type: int  # of the activations: TensorProto.FLOAT or FLOAT16
     group: str  # "layers.3.mlp", "layers.3.attention", "head", "matmul"
 
     @property
@@ -77,7 +78,12 @@ def survey(model: onnx.ModelProto, operators: Iterable[str] = MATMULS) -> Survey
     for node in model.graph.node:
         if node.op_type not in MATMULS:
             continue
-        source, flips = graph.trace(node.input[1])
+        source, flips, float_type = graph.trace(node.input[1])
+        computed = graph.computed.get(source, 0)
+        if computed >= MINIMUM_ELEMENTS:
+            found.refused[node.name or node.output[0]] = "its weight is computed in the graph"
+            found.weight_elements += computed
+            continue
         if source not in graph.constants and source not in graph.inputs:
             continue  # activations on both sides
         reason = graph.reason_against(node, source, wanted)
@@ -86,9 +92,9 @@ def survey(model: onnx.ModelProto, operators: Iterable[str] = MATMULS) -> Survey
         if reason is not None:
             found.refused[node.name or node.output[0]] = reason
             continue
-        found.targets.append(graph.target(node, source, flips))
+        found.targets.append(graph.target(node, source, flips, float_type))
     found.tables = graph.tables(model)
-    found.weight_elements = _weight_elements(graph, found)
+    found.weight_elements += _weight_elements(graph, found)
     return found
 
 
@@ -110,16 +116,23 @@ class _Graph:
         for node in model.graph.node:
             for name in node.input:
                 self.readers.setdefault(name, []).append(node)
+        self.computed = self._computed(model)
         self.depths = self._attention_depths(model)
         self.layers = max(self.depths.values(), default=0)
 
-    def trace(self, name: str) -> tuple[str, bool]:
-        """Constant or input behind `name`, and whether what stands between transposes it."""
-        flips = False
+    def trace(self, name: str) -> tuple[str, bool, int]:
+        """Constant or input behind `name`, whether what stands between transposes it, and the type it ends
+        in.
+        """
+        flips, ends_in = False, 0
         while (maker := self.makers.get(name)) is not None and maker.op_type in _SEE_THROUGH:
             flips ^= maker.op_type == "Transpose"
+            if maker.op_type == "Cast" and not ends_in:
+                ends_in = int(_number(maker, "to", 0))
             name = maker.input[0]
-        return name, flips
+        if not ends_in and name in self.constants:
+            ends_in = self.constants[name].data_type
+        return name, flips, ends_in
 
     def reason_against(self, node: onnx.NodeProto, source: str, wanted: set[str]) -> str | None:
         """Why this matmul cannot be quantized; "" when it is none with a weight, None when it can."""
@@ -140,11 +153,11 @@ class _Graph:
             return "its bias is scaled"
         return None
 
-    def target(self, node: onnx.NodeProto, source: str, flips: bool) -> Target:
+    def target(self, node: onnx.NodeProto, source: str, flips: bool, float_type: int) -> Target:
         transposed = bool(_flag(node, "transB")) ^ flips
         first, second = self.constants[source].dims
         rows, width = (first, second) if transposed else (second, first)
-        return Target(node, source, rows, width, transposed, self.group(node))
+        return Target(node, source, rows, width, transposed, float_type, self.group(node))
 
     def tables(self, model: onnx.ModelProto) -> list[Table]:
         """The Gathers that look rows up by token id; others (rotary caches, masks) are left alone."""
@@ -172,6 +185,18 @@ class _Graph:
             return "head"
         part = "attention" if self._behind_attention(node) else "mlp"
         return f"layers.{depth - 1}.{part}"
+
+    def _computed(self, model: onnx.ModelProto) -> dict[str, int]:
+        """Tensors made by nodes from constants alone, with the size of the largest constant behind them."""
+        sizes = {name: _product(tensor.dims) for name, tensor in self.constants.items()}
+        computed: dict[str, int] = {}
+        for node in model.graph.node:
+            behind = [sizes.get(name) for name in node.input if name]
+            if all(size is not None for size in behind):
+                largest = max((size for size in behind if size is not None), default=0)
+                sizes |= dict.fromkeys(node.output, largest)
+                computed |= dict.fromkeys(node.output, largest)
+        return computed
 
     def _attention_depths(self, model: onnx.ModelProto) -> dict[str, int]:
         """Attention nodes on the way from the inputs to each tensor."""

@@ -59,6 +59,7 @@ def tie_copies(found: Survey, reader: TensorReader) -> None:
             same_shape = (target.rows, target.width) == (table.rows, table.width) and not target.transposed
             if same_shape and _equal_rows(reader.read(table.weight), reader.read(target.weight).T):
                 target.weight, target.transposed = table.weight, True
+                found.weight_elements -= table.rows * table.width  # counted twice, as it was stored
 
 
 def _equal_rows(first: NDArray, second: NDArray, step: int = 4096) -> bool:
@@ -101,7 +102,7 @@ def quantize_weights(
                 second_moments=_moments_of(users, moments, choice),
             )
             names = stored_names(weight, packed)
-            scale_type = _scale_type(reader, weight)
+            scale_type = _scale_type(reader, weight, users)
             for name, values in parts(names, packed, looked_up=bool(users.tables), scale_type=scale_type):
                 initializers.append(writer.add(name, values))
             for target in users.targets:
@@ -164,8 +165,10 @@ def _rows(reader: TensorReader, weight: str, users: _Users) -> Floats:
     return np.asarray(values if users.transposed else values.T, np.float32)
 
 
-def _scale_type(reader: TensorReader, weight: str) -> np.dtype:
-    """Scales have the type of the activations, which is the type of the float weight."""
+def _scale_type(reader: TensorReader, weight: str, users: _Users) -> np.dtype:
+    """Scales have the type of the activations."""
+    if users.targets:
+        return helper.tensor_dtype_to_np_dtype(users.targets[0].float_type)
     return reader.read(weight).dtype
 
 
