@@ -53,7 +53,7 @@ class Thresholds:
     monotony_window: int = 48
     monotony_share: float = 0.85
     foreign_window: int = 48
-    foreign_share: float = 0.95
+    foreign_share: float = 1.0  # off: a summary in another language than its source is foreign and good
     entity_start_nats: float = 2.0
 
     def __post_init__(self) -> None:

@@ -139,3 +139,25 @@ def test_states_from_measured_signals_are_the_same_as_from_logits():
         state = by_logits.observe(row, int(token))
         assert by_signals.observe_signals(state.signals, int(token)) == state
     assert by_signals.observe_signals(Signals(0, 1, 1, 0, 0), 1).token_index == 50
+
+
+def test_near_loops_trip_the_monotony_rule_and_prose_does_not():
+    rng = np.random.default_rng(0)
+    near = [int(t) for t in rng.choice([7, 7, 7, 7, 8, 9], 100)]  # no phrase repeats exactly for long
+    guard = BreakdownGuard(V, Thresholds(repeat_times=40, monotony_share=0.85))
+    assert drive(guard, [(0.5, t) for t in near]) == 47
+    assert guard.trip is not None and guard.trip.rule == "monotony" and guard.trip.since == 0
+    prose = [int(t) for t in rng.zipf(1.3, 300) % V]
+    assert drive(BreakdownGuard(V, Thresholds(repeat_times=40)), [(0.5, t) for t in prose]) is None
+
+
+def test_foreign_words_trip_only_when_asked_and_only_with_a_source():
+    salad = [(0.5, token) for token in range(500, 600)]
+    limits = Thresholds(foreign_share=0.9)
+    guard = BreakdownGuard(V, limits, source_ids=range(100))
+    assert drive(guard, salad) == 47
+    assert guard.trip is not None and guard.trip.rule == "foreign" and "100%" in guard.trip.detail
+    assert drive(BreakdownGuard(V, limits), salad) is None
+    assert drive(BreakdownGuard(V, source_ids=range(100)), salad) is None
+    half = [(0.5, token if token % 2 else token % 100) for token in range(500, 600)]
+    assert drive(BreakdownGuard(V, limits, source_ids=range(100)), half) is None
