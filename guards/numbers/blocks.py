@@ -11,11 +11,15 @@ import re
 from collections.abc import Callable, Iterator
 
 Reader = Callable[[re.Match[str]], dict[str, int] | None]
-Row = tuple[frozenset[str], re.Pattern[str], Reader]
+# The signs needed as bits, whether the match begins with a number, the pattern, the reader.
+Row = tuple[int, bool, re.Pattern[str], Reader]
 
 _SIGNS: dict[str, str] = {
     "digit": r"\d",
     "digits": r"\d[\d ().+,-]*\d",
+    "grouped": r"\d{8}|\d[-. )/]{1,2}\d+[-. )/]{1,2}\d|\d{3}[- ]\d{4}|\(\d|\+\d",
+    "spaced": r"\d \d \d",
+    "at": r" (?:at|around) \d",
     "code": r"[a-z]-?\d|\d[a-z]",
     "address": r"@|www\.|://",
     "cue": r"\b(?:phone|tele|tel|mobile|fax|ext|hotline|room|flight|suite|passcode|zip|serial|badge|locker|order|invoice|ticket"
@@ -31,7 +35,7 @@ _SIGNS: dict[str, str] = {
     "halfday": r"\d ?[ap]|[ap] ?\.? ?m\b",
     "clock": r"clock",
     "noon": r"noon|midday|midnight",
-    "past": r" (?:past|to|after|of) ",
+    "past": r"(?:half|quarter|twenty|ten|five|\d) (?:past|to|after|of) ",
     "dayparts": r"morning|afternoon|evening|night",
     "feast": r"\bchristmas|\bxmas|boxing|\bnew year|valentine|halloween|juneteenth|earth day|workers|patrick|april fools",
     "year": r"(?:19|20)\d\d",
@@ -57,37 +61,69 @@ _SIGNS: dict[str, str] = {
     "时段": "[晨早午晚夜]",
     "节": "元旦|[节夜]|五一|国庆|双十?[一1]|圣诞",
 }
-_COMPILED = {name: re.compile(pattern) for name, pattern in _SIGNS.items()}
+_BITS = {name: 1 << index for index, name in enumerate(_SIGNS)}
+_SEARCHES = {_BITS[name]: re.compile(pattern).search for name, pattern in _SIGNS.items()}
+
+
+def bits(needs: str) -> int:
+    """Names of signs, separated by spaces, as one number."""
+    return sum(_BITS[name] for name in needs.split())
 
 
 def row(needs: str, pattern: str, read: Reader) -> Row:
     """A rule: the signs it needs, its pattern, what it makes of a match."""
-    return frozenset(needs.split()), re.compile(pattern), read
+    return bits(needs), False, re.compile(pattern), read
+
+
+def at_number(needs: str, pattern: str, read: Reader) -> Row:
+    """A rule whose match begins with a number, so that it is tried only where one begins."""
+    return bits(needs), True, re.compile(pattern), read
+
+
+_NUMBERS = re.compile(r"[\d零一二两三四五六七八九十]+")
+_LATIN = re.compile(r"[a-z]")
+_LATIN_SIGNS = bits(
+    "address month weekday period weekend half century week relative halfday clock noon past at dayparts feast nth fifteen"
+)
 
 
 class Block:
     """The stretch [start, end) of a folded text; signs are looked for when first asked."""
 
-    __slots__ = ("_known", "end", "start", "text")
+    __slots__ = ("_numbers", "absent", "end", "present", "start", "text")
 
     def __init__(self, text: str, start: int, end: int) -> None:
         self.text, self.start, self.end = text, start, end
-        self._known: dict[str, bool] = {}
+        self.present = 0
+        self.absent = 0 if _LATIN.search(text, start, end) else _LATIN_SIGNS
+        self._numbers: list[int] | None = None
 
-    def has(self, needs: frozenset[str]) -> bool:
-        """Whether the stretch holds every sign."""
-        return all(self._has(name) for name in needs)
+    def has(self, needs: int) -> bool:
+        """Whether the stretch holds every sign of `needs`."""
+        unknown = needs & ~self.present
+        while unknown and not needs & self.absent:
+            bit = unknown & -unknown
+            if _SEARCHES[bit](self.text, self.start, self.end) is None:
+                self.absent |= bit
+            else:
+                self.present |= bit
+            unknown ^= bit
+        return not needs & self.absent
 
-    def _has(self, name: str) -> bool:
-        known = self._known.get(name)
-        if known is None:
-            known = self._known[name] = _COMPILED[name].search(self.text, self.start, self.end) is not None
-        return known
+    def at_numbers(self, needs: int, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+        """Matches of a pattern where a number begins."""
+        if not self.has(needs):
+            return
+        if self._numbers is None:
+            self._numbers = [found.start() for found in _NUMBERS.finditer(self.text, self.start, self.end)]
+        for start in self._numbers:
+            found = pattern.match(self.text, start, self.end)
+            if found is not None:
+                yield found
 
-    def matches(self, needs: frozenset[str], pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-        """Matches of a pattern inside the stretch, none when a sign is missing."""
-        if self.has(needs):
-            yield from pattern.finditer(self.text, self.start, self.end)
+    def matches(self, needs: int, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
+        """Matches of a pattern inside the stretch; none when a sign is missing."""
+        return pattern.finditer(self.text, self.start, self.end) if self.has(needs) else iter(())
 
 
 def blocks_of(text: str) -> list[Block]:
@@ -95,7 +131,7 @@ def blocks_of(text: str) -> list[Block]:
     blocks = []
     start = 0
     for end in _ends(text):
-        if end - start >= 60:
+        if end - start >= 120:
             blocks.append(Block(text, start, end))
             start = end
     if start < len(text):

@@ -7,6 +7,8 @@ the day of the meeting, relative words of either side are compared as calendar d
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterable
 from datetime import date
 
 from seatrial.guards.numbers.quantity import TIME, Quantity
@@ -21,15 +23,36 @@ def is_vague(quantity: Quantity) -> bool:
     return all(name in _NARRATIVE or (name in _OFFSETS and part == 0) for name, part in quantity.fields)
 
 
+Candidates = list[tuple[dict[str, int], Quantity]]  # the parts of a figure of the source, and the figure
+
+
+class Calendar:
+    """The dates and times of a source, to be found by any part."""
+
+    def __init__(self, quantities: Iterable[Quantity]) -> None:
+        self.all: Candidates = [(dict(q.fields), q) for q in quantities]
+        self._by_part: dict[tuple[str, int], Candidates] = defaultdict(list)
+        for entry in self.all:
+            for name, part in entry[0].items():
+                self._by_part[name, part % 12 if name == "H" else part].append(entry)
+
+    def like(self, wanted: dict[str, int]) -> Candidates:
+        """Those that share the rarest part of `wanted`; which week and which half day are left aside."""
+        parts = [(n, p % 12 if n == "H" else p) for n, p in wanted.items() if n not in ("W", "pm", "M")]
+        lists = [self._by_part.get(part, []) for part in parts]
+        return min(lists, key=len) if lists else self.all
+
+
 def compare_calendar(
-    quantity: Quantity, candidates: list[Quantity], today: date | None = None
+    quantity: Quantity, calendar: Calendar, today: date | None = None
 ) -> tuple[str, Quantity | None]:
     """The reason and the nearest candidate for one date, time or weekday."""
     wanted = dict(quantity.fields)
-    same = [c for c in candidates if _covers(dict(c.fields), wanted)]
+    same = [c for stated, c in calendar.like(wanted) if _covers(stated, wanted)]
     if same:
         return _same(quantity, same)
-    other = next((c for c in candidates if c.other and _covers(dict(c.other), wanted)), None)
+    candidates = calendar.all
+    other = next((c for _, c in candidates if c.other and _covers(dict(c.other), wanted)), None)
     if other is not None:
         return "ambiguous", other
     near = _likest(wanted, candidates)
@@ -66,11 +89,10 @@ def _same_time(stated: dict[str, int], wanted: dict[str, int]) -> bool:
     return stated["H"] % 12 == wanted["H"] % 12
 
 
-def _likest(wanted: dict[str, int], candidates: list[Quantity]) -> Quantity | None:
+def _likest(wanted: dict[str, int], candidates: Candidates) -> Quantity | None:
     """The candidate that shares most parts, if any."""
     best, score = None, 0.0
-    for candidate in candidates:
-        stated = dict(candidate.fields)
+    for stated, candidate in candidates:
         common = stated.keys() & wanted.keys()
         likeness = sum(1.0 if stated[name] == wanted[name] else 0.3 for name in common)
         if likeness > score:
@@ -78,24 +100,24 @@ def _likest(wanted: dict[str, int], candidates: list[Quantity]) -> Quantity | No
     return best
 
 
-def _assembled(wanted: dict[str, int], candidates: list[Quantity]) -> bool:
+def _assembled(wanted: dict[str, int], candidates: Candidates) -> bool:
     """The parts stand in the source, but apart: the year in one place, month and day in another."""
     if "y" not in wanted or len(wanted) < 2:
         return False
     rest = {name: part for name, part in wanted.items() if name != "y"}
-    years = any(c.field("y") == wanted["y"] for c in candidates)
+    years = any(stated.get("y") == wanted["y"] for stated, _ in candidates)
     return years and any(
-        _covers(dict(c.fields), rest) and c.field("y") in (None, wanted["y"])
-        for c in candidates
-        if c.kind != TIME
+        _covers(stated, rest) and stated.get("y") in (None, wanted["y"])
+        for stated, candidate in candidates
+        if candidate.kind != TIME
     )
 
 
-def _resolved(wanted: dict[str, int], candidates: list[Quantity], today: date) -> Quantity | None:
+def _resolved(wanted: dict[str, int], candidates: Candidates, today: date) -> Quantity | None:
     """The candidate that names the same days, or days within those that the summary names."""
     periods = _periods(wanted, today)
-    for candidate in candidates:
-        for inner in _periods(dict(candidate.fields), today):
+    for stated, candidate in candidates:
+        for inner in _periods(stated, today):
             if any(outer[0] <= inner[0] and inner[1] <= outer[1] for outer in periods):
                 return candidate
     return None
@@ -111,10 +133,10 @@ def _periods(fields: dict[str, int], today: date) -> list[Period]:
     return found if single is None or "D" in fields else [*found, (single, single)]
 
 
-def _needs_the_day(wanted: dict[str, int], candidates: list[Quantity]) -> bool:
+def _needs_the_day(wanted: dict[str, int], candidates: Candidates) -> bool:
     """A calendar day, where the source only has words such as tomorrow and next Friday: the meeting's day decides."""
     if "d" not in wanted:
         return False
-    days = [c for c in candidates if "d" in dict(c.fields)]
-    relative = [c for c in candidates if _OFFSETS & dict(c.fields).keys() and not is_vague(c)]
-    return bool(relative) and not days
+    days = any("d" in stated for stated, _ in candidates)
+    relative = any(_OFFSETS & stated.keys() and not is_vague(candidate) for stated, candidate in candidates)
+    return relative and not days

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 
-from seatrial.guards.numbers.calendar import compare_calendar
+from seatrial.guards.numbers.calendar import Calendar, compare_calendar
 from seatrial.guards.numbers.context import counted_nouns, direction, words_around
 from seatrial.guards.numbers.derive import clause_of, derived
 from seatrial.guards.numbers.quantity import (
@@ -85,7 +85,7 @@ class Source:
         self.folded = folded
         self.today = today
         self.quantities = quantities
-        self.calendar = [q for q in quantities if q.kind in CALENDAR]
+        self.calendar = Calendar(q for q in quantities if q.kind in CALENDAR)
         self.strings: dict[str, Quantity] = {}
         self.by_value: dict[tuple[str, Decimal], list[Quantity]] = defaultdict(list)
         self.plain: dict[Decimal, list[Quantity]] = defaultdict(list)

@@ -56,8 +56,10 @@ def find_pieces(blocks: list[Block], taken: bytearray, locale: str | None = None
 
 def _scan(blocks: list[Block], table: list[Row], taken: bytearray) -> Iterator[Piece]:
     for block in blocks:
-        for needs, pattern, read in table:
-            for found in block.matches(needs, pattern):
+        for needs, anchored, pattern, read in table:
+            if needs & block.absent:
+                continue
+            for found in (block.at_numbers if anchored else block.matches)(needs, pattern):
                 start, end = found.span()
                 if start == end or any(taken[start:end]):
                     continue

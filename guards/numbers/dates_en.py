@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from seatrial.guards.numbers import en
-from seatrial.guards.numbers.blocks import Row, row
+from seatrial.guards.numbers.blocks import Row, at_number, row
 from seatrial.guards.numbers.units import classifier_after, currency_before, unit_after
 
 _MONTH_NAMES = (
@@ -387,18 +387,18 @@ _HALF_DAY = r"(?P<half>[ap] ?\.? ?m\b\.?|(?<=\d)[ap](?![a-z]))"
 _MINUTE_WORDS = rf"oh (?:{_UNITS})|(?:{_TENS})(?:[- ](?:{_UNITS}))?|{_TEENS}"
 _WEEKDAY = "(?P<wd>" + "|".join([*(d + "s?" for d in _DAYS), r"mon|tues?|weds?|thurs?|thu|fri|sat|sun"]) + ")"
 ENGLISH: list[Row] = [
-    row(
+    at_number(
         "digit",
         r"(?<![a-z0-9_./])(?<!(?<!\d\d)\d-)(?P<y>\d{4})([-/.])(?P<m>\d{1,2})\2(?P<d>\d{1,2})(?!\d)(?!\.\d)",
         _numeric,
     ),
-    row(
+    at_number(
         "year",
         r"(?<![a-z0-9_./])(?P<y>19\d\d|20\d\d)(?P<m>0[1-9]|1[0-2])(?P<d>0[1-9]|[12]\d|3[01])(?![\d.,%])",
         _numeric,
     ),
-    row("month year", rf"(?<![a-z0-9_])(?P<y>(?:19|20)\d\d)-{_M}-(?P<d>\d{{1,2}})(?![a-z0-9_])", _date),
-    row("month year", rf"(?<![a-z0-9_])(?P<d>\d{{1,2}})-{_M}-(?P<y>(?:19|20)\d\d)(?![a-z0-9_])", _date),
+    at_number("month year", rf"(?<![a-z0-9_])(?P<y>(?:19|20)\d\d)-{_M}-(?P<d>\d{{1,2}})(?![a-z0-9_])", _date),
+    at_number("month year", rf"(?<![a-z0-9_])(?P<d>\d{{1,2}})-{_M}-(?P<y>(?:19|20)\d\d)(?![a-z0-9_])", _date),
     row("month year", rf"\b{_M}-(?P<d>\d{{1,2}})-(?P<y>(?:19|20)\d\d)(?![a-z0-9_])", _date),
     row("month", rf"\b{_M}[ /-](?:the )?{_DAY}(?: ?,? ?(?:of )?{_Y})?(?![a-z0-9_])", _date),
     row(
@@ -477,23 +477,23 @@ ENGLISH: list[Row] = [
         rf"(?=(?:19|20)\d\d|{'|'.join(_MONTH_NAMES)}|(?:this|next|last) (?:year|month))",
         _early,
     ),
-    row(
+    at_number(
         "halfday digit",
         r"(?<![a-z0-9_.:/-])(?P<hour>\d{1,2})(?:[:.](?P<minute>\d\d))?"
         r"(?= ?(?:-|–|to|and|till|until) ?(?P<second>\d{1,2})(?:[:.]\d\d)? ?(?P<half>[ap]) ?\.? ?m\b)",
         _clock_before,
     ),
-    row(
+    at_number(
         "halfday digit",
         rf"(?<![a-z0-9_.:])(?P<hour>\d{{1,2}})(?:[:.](?P<minute>\d\d))?(?::\d\d)? ?{_HALF_DAY}",
         _clock,
     ),
-    row(
+    at_number(
         "digit",
         r"(?<![a-z0-9_.:/$€£-])(?P<hour>\d{1,2})(?::(?P<minute>\d\d))?(?= ?(?:-|–|to|and|till) ?\d{1,2}(?::\d\d|[.,;!?]?(?:\s|$)))",
         _hour_of_range,
     ),
-    row(
+    at_number(
         "halfday digit",
         rf"(?<![a-z0-9_.:])(?P<hour>\d{{1,2}})(?P<minute>\d\d) ?(?P<half>[ap] ?\.? ?m\b\.?)",
         _compact_clock,
@@ -506,7 +506,7 @@ ENGLISH: list[Row] = [
     ),
     row("noon", r"\b(?:12 )?(?P<word>noon|midday|midnight)\b", _noon),
     row(
-        "digit",
+        "at",
         r"(?:(?<=\bat )|(?<=\baround ))(?P<hour>\d{1,2})(?:\.(?P<minute>[0-5]\d))?"
         r"(?=[.,;!?)]?(?:\s|$))(?! ?(?:%|percent|[a-z]{3,}s\b|million|thousand|per\b|year|month|euro|dollar|usd|eur))",
         _hour,
@@ -523,7 +523,7 @@ ENGLISH: list[Row] = [
         rf"\b(?P<hour>{_WORD_NUMBER})(?:[ -](?P<minute>{_MINUTE_WORDS}))? ?(?P<half>[ap] ?\.? ?m\b\.?)",
         _clock,
     ),
-    row(
+    at_number(
         "colon",
         r"(?<![a-z0-9_.:])(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)(?::[0-5]\d)?(?![\d:%])(?!\.\d)",
         _clock,

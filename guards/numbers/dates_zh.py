@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from seatrial.guards.numbers import zh
-from seatrial.guards.numbers.blocks import Row, row
+from seatrial.guards.numbers.blocks import Row, at_number, row
 from seatrial.guards.numbers.dates_en import two_digit_year, valid
 
 _Z = r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
@@ -179,23 +179,23 @@ CHINESE: list[Row] = [
         rf"(?P<f>{_FEAST})(?!期间|假期|长假|黄金周|[档路街区村广])",
         lambda f: {"m": _FEASTS[f["f"]][0], "d": _FEASTS[f["f"]][1]},
     ),
-    row(
+    at_number(
         "digit",
         r"(?<![\d./])(?P<y>\d{4})([-/.])(?P<m>\d{1,2})\2(?P<d>\d{1,2})[日号]?(?!\d)(?!\.\d)",
         _numeric,
     ),
-    row(
+    at_number(
         "年 月",
         rf"{_NO_DIGIT}(?P<y>{_ZY}|\d\d(?= ?年 ?\d{{1,2}} ?月)) ?年度?[ 的]?(?P<m>{_Z}) ?月份? ?"
         rf"(?P<d>{_Z}(?: ?[日号])|初?{_Z}{_NO_COUNT})",
         _date,
     ),
-    row(
+    at_number(
         "年 月",
         rf"{_NO_DIGIT}(?P<y>{_ZY}|\d\d(?= ?年 ?\d{{1,2}} ?月)) ?年度?[ 的]?(?P<m>{_Z}) ?月份?(?!\d)",
         _date,
     ),
-    row(
+    at_number(
         "月",
         rf"{_NO_NUMBER}(?<!个)(?P<m>{_Z}) ?月份? ?(?P<d>{_Z}(?: ?[日号]){_NOT_DAY}|{_Z}{_NO_COUNT})",
         _date,
@@ -209,15 +209,15 @@ CHINESE: list[Row] = [
             else None
         ),
     ),
-    row("digit 日", r"(?<![\d./-])(?P<m>\d{1,2})[./-](?P<d>\d{1,2}) ?[日号]", _date),
-    row("月", rf"{_NO_NUMBER}(?<!个)(?P<m>{_Z}) ?月(?:份|(?![亮饼色球子薪租供]))", _date),
-    row("年", rf"{_NO_DIGIT}(?P<y>{_ZY}) ?年(?:度|(?!来|间|之久|以来|级|内))", _date),
-    row(
+    at_number("digit 日", r"(?<![\d./-])(?P<m>\d{1,2})[./-](?P<d>\d{1,2}) ?[日号]", _date),
+    at_number("月", rf"{_NO_NUMBER}(?<!个)(?P<m>{_Z}) ?月(?:份|(?![亮饼色球子薪租供]))", _date),
+    at_number("年", rf"{_NO_DIGIT}(?P<y>{_ZY}) ?年(?:度|(?!来|间|之久|以来|级|内))", _date),
+    at_number(
         "年",
         rf"{_NO_DIGIT}(?P<y>0\d|[5-9]\d|[零九八][零一二三四五六七八九]) ?年(?![来间后代多级内]|之后|前后)",
         _date,
     ),
-    row(
+    at_number(
         "前",
         rf"(?P<n>{_Z}|两) ?(?P<unit>{_PERIOD}) ?(?P<way>之前|以前|前|之后|以后|后)(?![期面台卫继续的])",
         _shifted,
@@ -228,7 +228,7 @@ CHINESE: list[Row] = [
         _next_periods,
     ),
     row("第", rf"(?<=[年的月])第(?P<n>{_Z})(?P<unit>个月|周)", _ordinal_part),
-    row(
+    at_number(
         "日",
         rf"(?<![\d.,/第a-z零一二三四五六七八九十百千万])(?P<d>{_Z}) ?"
         rf"(?:日(?![元本圆语报系企后益均夜式资军子游])|号{_NOT_DAY})",
@@ -266,17 +266,17 @@ CHINESE: list[Row] = [
         rf"(?P<dp>{_DAY_PART}) ?(?P<hour>{_Z}|两) ?[点时:](?P<tail>钟|整|半|[一三]刻|零?{_Z} ?分?)?(?!之)",
         _clock,
     ),
-    row(
+    at_number(
         "点",
         rf"{_NO_NUMBER}(?<![第几两])(?P<dp>)(?P<hour>{_Z}|两) ?点(?P<tail>钟|整|半|[一三]刻|零?{_Z} ?分)(?!之)",
         _clock,
     ),
-    row(
+    at_number(
         "点",
         rf"{_NO_NUMBER}(?<![第几两])(?P<dp>)(?P<hour>{_Z}|两) ?[点时](?P<tail>)(?=之?[前后]|以[前后]|左右|开|到|至|和|之间|$|[，。、；！？)）])(?!后腿)",
         _clock,
     ),
-    row(
+    at_number(
         "时 digit",
         r"(?<![\d.])(?P<dp>)(?P<hour>[01]?\d|2[0-4]) ?时(?P<tail>[0-5]?\d ?分)?(?:[0-5]?\d ?秒)?"
         r"(?![间代期尚速装长段])(?!\d* ?[分秒])",

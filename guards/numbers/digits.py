@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import NamedTuple
 
 from seatrial.guards.numbers.units import currency_before
 
 COMMA_LOCALES = frozenset("de fr es it pt nl pl ru tr sv da nb no fi cs el ro hu uk id vi".split())  # noqa: SIM905
 
 
-@dataclass(frozen=True, slots=True)
-class Numeral:
+class Numeral(NamedTuple):
     """A number as written, before anybody looked at its neighbours."""
 
     start: int
@@ -97,11 +96,24 @@ _MIXED = re.compile(rf"(?: {{1,2}}|(?<=\d)-)?(?:(\d{{1,2}})/(\d{{1,3}})(?![\d/])
 def digit_numerals(text: str, original: str, taken: bytearray, locale: str | None) -> Iterator[Numeral]:
     """Numbers in digits of a folded text outside `taken`; `original` tells 5M from 5m."""
     points = locale is not None and locale.split("-")[0].split("_")[0].lower() in COMMA_LOCALES
-    for found in _DIGITS.finditer(text):
+    for found in _written(text):
         if taken[found.start()] or taken[found.end() - 1]:
             continue
         numeral = _read_points(text, found) if points else None
         yield _extended(text, original, numeral or _read(found))
+
+
+_START = re.compile(rf"\.?\d|[{_VULGAR_SIGNS}]")
+
+
+def _written(text: str) -> Iterator[re.Match[str]]:
+    """Every number in digits, looked for only where one can begin."""
+    start = _START.search(text)
+    while start is not None:
+        found = _DIGITS.match(text, start.start())
+        if found is not None:
+            yield found
+        start = _START.search(text, start.end() if found is None else found.end())
 
 
 def _read_points(text: str, found: re.Match[str]) -> Numeral | None:
@@ -126,7 +138,7 @@ def _read(found: re.Match[str]) -> Numeral:
         written = re.sub(r"['\u2009 ]", "", written)
     numeral = _numeral(found.start(), found.end(), written.replace(",", ""))
     if re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", found[0]):
-        return replace(numeral, other=numeral.value * 1000)
+        return numeral._replace(other=numeral.value * 1000)
     return numeral
 
 
@@ -140,20 +152,17 @@ def _extended(text: str, original: str, numeral: Numeral) -> Numeral:
     """Takes in what follows: the decimals of tokenized text, a fraction, a scale word."""
     spaced = _SPACED_DECIMAL.match(text, numeral.end)
     if spaced is not None and numeral.quantum == 1:
-        numeral = replace(
-            _numeral(0, 0, f"{numeral.value}.{spaced[1]}"), start=numeral.start, end=spaced.end()
-        )
+        numeral = _numeral(numeral.start, spaced.end(), f"{numeral.value}.{spaced[1]}")
     mixed = _MIXED.match(text, numeral.end) if numeral.quantum == 1 and numeral.form == "digits" else None
     part = None if mixed is None else _part(mixed)
     if mixed is not None and part is not None:
-        numeral = replace(numeral, end=mixed.end(), value=numeral.value + part, quantum=Decimal("0.01"))
+        numeral = numeral._replace(end=mixed.end(), value=numeral.value + part, quantum=Decimal("0.01"))
     half = _AND_HALF.match(text, numeral.end)
     if half is not None:
         fraction = Decimal("0.5") if half[1] == "half" else Decimal("0.25")
         size = SCALES[half[2]] if half[2] else 1
-        return replace(
-            numeral, end=half.end(), value=(numeral.value + fraction) * size, quantum=fraction * size
-        )
+        value = (numeral.value + fraction) * size
+        return numeral._replace(end=half.end(), value=value, quantum=fraction * size)
     return _scaled(text, original, numeral)
 
 
@@ -177,7 +186,7 @@ def _scaled(text: str, original: str, numeral: Numeral) -> Numeral:
     value = numeral.value
     if half is not None and size >= 1000:
         value, end = value + Decimal("0.5"), half.end()
-    return replace(numeral, end=end, value=value * size, quantum=numeral.quantum * size, other=None)
+    return numeral._replace(end=end, value=value * size, quantum=numeral.quantum * size, other=None)
 
 
 _INDIAN = re.compile(r" (lakh|crore)s?\b(?: (crore)s?\b)?")
@@ -189,7 +198,7 @@ def indian_scale(text: str, numeral: Numeral) -> Numeral:
     if scale is None:
         return numeral
     size = Decimal(SCALES[scale[1]] * (SCALES[scale[2]] if scale[2] else 1))
-    return replace(numeral, end=scale.end(), value=numeral.value * size, quantum=numeral.quantum * size)
+    return numeral._replace(end=scale.end(), value=numeral.value * size, quantum=numeral.quantum * size)
 
 
 def _short_scale_allowed(text: str, original: str, numeral: Numeral, scale: re.Match[str]) -> bool:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from decimal import Decimal
+from typing import NamedTuple
 
 from seatrial.guards.numbers.digits import Numeral
 from seatrial.guards.numbers.quantity import COUNT, DATE, IDENTIFIER, RATIO, Fields, Quantity
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(NamedTuple):
     """Offsets are those of the folded text; `form` is how the numeral is written (see `Numeral.form`)."""
 
     start: int

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from seatrial.guards.numbers.draft import Draft, finish, from_numeral
+from collections.abc import Iterator
+
 from seatrial.guards.numbers.digits import Numeral
 from seatrial.guards.numbers.pairs import read_compound, read_mixed, read_pair, read_range
 from seatrial.guards.numbers.quantity import Quantity
@@ -11,51 +13,66 @@ from seatrial.guards.numbers.single import read_single
 
 def read_figures(text: str, folded: str, numerals: list[Numeral]) -> list[Quantity]:
     """Figures of a folded text in order, each numeral used once."""
-    figures: list[Quantity] = []
-    index = 0
-    while index < len(numerals):
-        if figures and numerals[index].start < figures[-1].span[1]:
-            index += 1  # already inside a figure: the scale of a bracketed amount
-            continue
-        draft, used = _read(folded, numerals, index)
-        index += used
-        if draft is not None:
-            figures.append(finish(text, draft))
-    return figures
+    return [finish(text, draft) for draft in _Reader(folded, numerals).drafts()]
 
 
-def _read(folded: str, numerals: list[Numeral], index: int) -> tuple[Draft | None, int]:
-    """The figure that begins at a numeral, and how many numerals it used."""
-    following = _following(numerals, index)
-    if following is not None:
-        after = _following(numerals, index + 1)
-        fraction = None if after is None else read_pair(folded, following, after)
-        mixed = None if fraction is None else read_mixed(folded, numerals[index], fraction)
-        if mixed is not None:
-            return mixed, 3
-        pair = read_pair(folded, numerals[index], following)
+class _Reader:
+    """Walks the numerals of one text; each is read once with its neighbours."""
+
+    def __init__(self, folded: str, numerals: list[Numeral]) -> None:
+        self._folded = folded
+        self._numerals = numerals
+        self._singles: dict[int, Draft | None] = {}
+
+    def drafts(self) -> Iterator[Draft]:
+        index, end = 0, 0
+        while index < len(self._numerals):
+            if self._numerals[index].start < end:
+                index += 1  # already inside a figure: the scale of a bracketed amount
+                continue
+            draft, used = self._read(index)
+            index += used
+            if draft is not None:
+                end = draft.end
+                yield draft
+
+    def _read(self, index: int) -> tuple[Draft | None, int]:
+        """The figure that begins at a numeral, and how many numerals it used."""
+        pair = self._pair(index)
         if pair is not None:
-            return pair, 2
-    draft = read_single(folded, numerals[index])
-    used = 1
-    while draft is not None:
-        joined = _join(folded, draft, _following(numerals, index + used - 1))
-        if joined is None:
-            break
-        draft, used = joined, used + 1
-    return draft, used
+            return pair
+        draft, used = self._single(index), 1
+        while draft is not None:
+            joined = self._join(draft, index + used)
+            if joined is None:
+                break
+            draft, used = joined, used + 1
+        return draft, used
 
+    def _pair(self, index: int) -> tuple[Draft, int] | None:
+        """一又二分之一 takes three numerals, 四分之三 and 21比15 take two."""
+        if index + 1 >= len(self._numerals):
+            return None
+        first, second = self._numerals[index : index + 2]
+        if index + 2 < len(self._numerals) and "又" in self._folded[first.end : second.start]:
+            fraction = read_pair(self._folded, second, self._numerals[index + 2])
+            mixed = None if fraction is None else read_mixed(self._folded, first, fraction)
+            if mixed is not None:
+                return mixed, 3
+        pair = read_pair(self._folded, first, second)
+        return None if pair is None else (pair, 2)
 
-def _following(numerals: list[Numeral], index: int) -> Numeral | None:
-    return numerals[index + 1] if index + 1 < len(numerals) else None
+    def _single(self, index: int) -> Draft | None:
+        if index not in self._singles:
+            self._singles[index] = read_single(self._folded, self._numerals[index])
+        return self._singles[index]
 
-
-def _join(folded: str, draft: Draft, following: Numeral | None) -> Draft | None:
-    """The figure extended by the next numeral: a range, or an amount or length said in two parts."""
-    if following is None or not 0 <= following.start - draft.end <= 14:
-        return None
-    second = read_single(folded, following)
-    if second is None:
-        bare = from_numeral(following)
-        return read_compound(folded, draft, bare) if bare.form in ("zh", "spelled") else None
-    return read_range(folded, draft, second) or read_compound(folded, draft, second)
+    def _join(self, draft: Draft, index: int) -> Draft | None:
+        """The figure extended by the next numeral: a range, or an amount or length said in two parts."""
+        if index >= len(self._numerals) or not 0 <= self._numerals[index].start - draft.end <= 14:
+            return None
+        second = self._single(index)
+        if second is None:
+            bare = from_numeral(self._numerals[index])
+            return read_compound(self._folded, draft, bare) if bare.form in ("zh", "spelled") else None
+        return read_range(self._folded, draft, second) or read_compound(self._folded, draft, second)

@@ -24,19 +24,20 @@ _TIMES = re.compile(
     r"翻了?(?P<doublings>[一两二三四五六])?番|翻倍|翻了?(?P<more>[一两二三四五])?倍"
     r"|\b(?P<en>doubl|tripl|quadrupl)(?:ed|es|ing|e)\b"
 )
+_TIMES_SIGNS = ("翻", "doubl", "tripl", "quadrupl")
 _HALF_VALUE = Decimal("0.5")
 
 
 def read_halves(text: str, folded: str, taken: bytearray) -> list[Quantity]:
     """Halves and multiplications of a folded text; marks the halves it takes."""
     found = []
-    for match in _HALF.finditer(folded):
+    for match in _HALF.finditer(folded) if "half" in folded or "半" in folded else ():
         if any(taken[match.start() : match.end()]):
             continue
         draft = _half(folded, match)
         found.append(finish(text, draft))
         taken[draft.start : draft.end] = b"\1" * (draft.end - draft.start)
-    for match in _TIMES.finditer(folded):
+    for match in _TIMES.finditer(folded) if any(word in folded for word in _TIMES_SIGNS) else ():
         draft = Draft(*match.span(), _times(match), Decimal(1), RATIO, "x", form="zh")
         found.append(finish(text, draft))
     return found

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
 from seatrial.guards.numbers import en, zh
 from seatrial.guards.numbers.digits import PLAIN, Numeral, digit_numerals, indian_scale
@@ -71,7 +70,7 @@ def _chinese_run(text: str, start: int, end: int) -> Iterator[Numeral]:
     )
     dozen = _DOZEN.match(text, numeral.end)
     if dozen is not None and number.high is None:
-        numeral = replace(numeral, end=dozen.end(), value=numeral.value * 12, form="zh")
+        numeral = numeral._replace(end=dozen.end(), value=numeral.value * 12, form="zh")
     yield numeral
 
 
@@ -129,7 +128,7 @@ def _sums(text: str, numerals: list[Numeral]) -> Iterator[Numeral]:
     last: Numeral | None = None
     for numeral in numerals:
         if last is not None and _continues(text, last, numeral):
-            last = replace(last, end=numeral.end, value=last.value + numeral.value, quantum=numeral.quantum)
+            last = last._replace(end=numeral.end, value=last.value + numeral.value, quantum=numeral.quantum)
             continue
         if last is not None:
             yield last

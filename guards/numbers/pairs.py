@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from decimal import Decimal
 
 from seatrial.guards.numbers.draft import Draft
@@ -55,7 +54,7 @@ def _measured(folded: str, draft: Draft) -> Draft:
     unit = unit_after(folded, draft.end)
     if unit is None or unit[0].kind not in (MEASURE, DURATION) or unit[1] - draft.end < 3:
         return draft
-    return replace(draft, end=unit[1], kind=unit[0].kind, unit=unit[0].name, string="")
+    return draft._replace(end=unit[1], kind=unit[0].kind, unit=unit[0].name, string="")
 
 
 def _fraction(
@@ -71,7 +70,7 @@ def read_mixed(folded: str, whole: Numeral, fraction: Draft) -> Draft | None:
         return None
     start, value = _signed(folded, whole)
     part = -fraction.value if value < 0 else fraction.value
-    return replace(fraction, start=start, value=value + part, kind=COUNT, unit=None, string="")
+    return fraction._replace(start=start, value=value + part, kind=COUNT, unit=None, string="")
 
 
 def _chinese_fraction(folded: str, first: Numeral, second: Numeral) -> Draft | None:
@@ -120,7 +119,7 @@ def read_range(folded: str, low: Draft, high: Draft) -> Draft | None:
     if low.high is not None or high.high is not None or low.kind in (ORDINAL, RATIO) or high.kind == ORDINAL:
         return None
     if high.value < 0 and folded[high.start] == "-":
-        high = replace(high, value=-high.value, start=high.start + 1)  # 4-7: the hyphen is no sign
+        high = high._replace(value=-high.value, start=high.start + 1)  # 4-7: the hyphen is no sign
     gap = folded[low.end : high.start]
     if len(gap) > 10 or _RANGE_GAP.fullmatch(gap) is None or not _is_range(folded, low, high, gap.strip()):
         return None
@@ -131,7 +130,7 @@ def read_range(folded: str, low: Draft, high: Draft) -> Draft | None:
     if low.value >= high.value:
         return None
     quantum = min(low.quantum, high.quantum)
-    return replace(high, start=low.start, value=low.value, high=high.value, quantum=quantum, bound=low.bound)
+    return high._replace(start=low.start, value=low.value, high=high.value, quantum=quantum, bound=low.bound)
 
 
 def _is_range(folded: str, low: Draft, high: Draft, word: str) -> bool:
@@ -171,7 +170,7 @@ def _inherit_scale(folded: str, low: Draft, high: Draft) -> Draft:
     if found is None or _SCALE.search(folded[low.start : low.end]):
         return low
     size = Decimal(_SIZES[found[1]])
-    return replace(low, value=low.value * size, quantum=low.quantum * size)
+    return low._replace(value=low.value * size, quantum=low.quantum * size)
 
 
 # --- said in two parts ---------------------------------------------------------------------------------------
@@ -187,20 +186,20 @@ def read_compound(folded: str, first: Draft, second: Draft) -> Draft | None:
         return None
     if first.kind in (DURATION, MEASURE) and second.form == "fraction" and "and" in gap:
         value = first.value + second.value  # one hour and a half
-        return replace(first, end=second.end, value=value, quantum=second.quantum)
+        return first._replace(end=second.end, value=value, quantum=second.quantum)
     if first.kind == AMOUNT:
         return _compound_amount(folded, first, second, gap)
     if first.kind == COUNT and first.unit == "分" and second.kind == DURATION and not gap:
-        first = replace(first, kind=DURATION, unit="minute")
+        first = first._replace(kind=DURATION, unit="minute")
     if first.kind == DURATION and second.kind == COUNT and second.unit == "分" and not gap:
-        second = replace(second, kind=DURATION, unit="minute")
+        second = second._replace(kind=DURATION, unit="minute")
     if first.unit == "ft" and second.kind == COUNT and folded.startswith(" in", second.end):
-        second = replace(second, kind=MEASURE, unit="in", end=second.end + 3)
+        second = second._replace(kind=MEASURE, unit="in", end=second.end + 3)
     if first.kind == second.kind and first.kind in (DURATION, MEASURE):
         return _smaller_unit(first, second)
     if first.unit == "m" and not gap and _two_digits(second) and second.kind == COUNT and second.unit is None:
-        return replace(
-            second, start=first.start, value=first.value + second.value / 100, kind=MEASURE, unit="m"
+        return second._replace(
+            start=first.start, value=first.value + second.value / 100, kind=MEASURE, unit="m"
         )
     return None
 
@@ -211,8 +210,8 @@ def _smaller_unit(first: Draft, second: Draft) -> Draft | None:
         return None
     if second.value * small.factor >= large.factor:
         return None
-    return replace(
-        second, start=first.start, value=first.value * (large.factor / small.factor) + second.value
+    return second._replace(
+        start=first.start, value=first.value * (large.factor / small.factor) + second.value
     )
 
 
@@ -222,7 +221,7 @@ def _two_digits(draft: Draft) -> bool:
 
 def _compound_amount(folded: str, first: Draft, second: Draft, gap: str) -> Draft | None:
     if second.kind == AMOUNT and 0 < second.value < 1 and second.quantum < first.quantum:
-        return replace(second, start=first.start, value=first.value + second.value, unit=first.unit)
+        return second._replace(start=first.start, value=first.value + second.value, unit=first.unit)
     if (
         second.kind != COUNT
         or second.unit is not None
@@ -239,4 +238,4 @@ def _compound_amount(folded: str, first: Draft, second: Draft, gap: str) -> Draf
 
 
 def _with_cents(first: Draft, second: Draft, place: Decimal) -> Draft:
-    return replace(first, end=second.end, value=first.value + second.value * place, quantum=place)
+    return first._replace(end=second.end, value=first.value + second.value * place, quantum=place)

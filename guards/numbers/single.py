@@ -6,7 +6,6 @@ Also decides which numerals are no figures at all: 统一, 十分, the pronoun "
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from decimal import Decimal
 
 from seatrial.guards.numbers.draft import Draft, from_numeral
@@ -16,6 +15,7 @@ from seatrial.guards.numbers.quantity import AMOUNT, COUNT, DURATION, MEASURE, O
 from seatrial.guards.numbers.units import AFTER, Unit, classifier_after, currency_before, unit_after
 
 _SIGN = re.compile(r"(?:(?<![\w)%.,])-|(?:\b(?:minus|negative) )|零下|负)$")
+_SIGN_ENDS = frozenset("-负下 ")
 _LEXICAL = re.compile(
     r"十[一二三四]五(?=规划|期间|时期|以来|末|初|开局|收官|目标|发展|纲要|[”』」])|十分(?!钟|之)|万一|十足|一一|万万|千千|百百"
     r"|千万(?=别|不|要|注|记|得)|百分(?!之)|十一(?=黄金周|假期|期间|长假|前后|国庆|节)"
@@ -25,6 +25,8 @@ _BARE_LARGE = frozenset({"百万", "十万", "千万", "百亿", "十亿", "千�
 
 def read_sign(folded: str, start: int) -> tuple[int, bool]:
     """Where the figure begins with its minus sign or word, and whether it has one."""
+    if folded[start - 1 : start] not in _SIGN_ENDS:
+        return start, False
     sign = _SIGN.search(folded, max(0, start - 10), start)
     return (start, False) if sign is None else (sign.start(), True)
 
@@ -37,16 +39,17 @@ def read_single(folded: str, numeral: Numeral) -> Draft | None:
     currency = currency_before(folded, draft.start)
     if currency is not None:
         draft = _times(
-            replace(draft, start=currency[1], kind=AMOUNT, unit=currency[0].name), currency[0].factor
+            draft._replace(start=currency[1], kind=AMOUNT, unit=currency[0].name), currency[0].factor
         )
     start, negative = read_sign(folded, draft.start)
     if negative:
         high = None if draft.high is None else -draft.high
-        draft = replace(draft, start=start, value=-draft.value, high=high)
+        draft = draft._replace(start=start, value=-draft.value, high=high)
     draft = _with_unit(folded, _with_more(folded, draft))
     if draft.kind == COUNT and not _counts(folded, draft):
         return None
-    return replace(draft, bound=draft.bound or bound_of(folded, draft.start, draft.end))
+    bound = draft.bound or bound_of(folded, draft.start, draft.end)
+    return draft._replace(bound=bound) if bound else draft
 
 
 # --- accountant's brackets -----------------------------------------------------------------------------------
@@ -62,6 +65,8 @@ _SIZES = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10*
 
 def _bracketed(folded: str, draft: Draft) -> Draft:
     """(4.2) million: negative with an accounting word in the clause, else possibly so; (4) in prose is 4."""
+    if "(" not in folded[max(0, draft.start - 3) : draft.start]:
+        return draft
     opening = _OPENING.search(folded, max(0, draft.start - 3), draft.start)
     closing = _CLOSING.match(folded, draft.end) if opening is not None else None
     if opening is None or closing is None:
@@ -73,13 +78,13 @@ def _bracketed(folded: str, draft: Draft) -> Draft:
         return draft
     size = Decimal(_SIZES.get(closing[1] or "", 1))
     value = -draft.value if cue else draft.value
-    draft = replace(
-        draft, start=opening.start(), end=closing.end(), value=value * size, quantum=draft.quantum * size
+    draft = draft._replace(
+        start=opening.start(), end=closing.end(), value=value * size, quantum=draft.quantum * size
     )
     if opening[1]:
         currency = currency_before(folded, opening.end())
-        draft = draft if currency is None else replace(draft, kind=AMOUNT, unit=currency[0].name)
-    return draft if cue else replace(draft, other=(("negative", 1),))
+        draft = draft if currency is None else draft._replace(kind=AMOUNT, unit=currency[0].name)
+    return draft if cue else draft._replace(other=(("negative", 1),))
 
 
 # --- units ---------------------------------------------------------------------------------------------------
@@ -101,7 +106,7 @@ def _with_unit(folded: str, draft: Draft) -> Draft:
     if found is not None and draft.kind == COUNT:
         return _with_found_unit(folded, draft, *found)
     if found is not None and found[0].kind == draft.kind == AMOUNT:
-        return replace(draft, end=found[1])  # $5 dollars, 人民币300元
+        return draft._replace(end=found[1])  # $5 dollars, 人民币300元
     return _with_classifier(folded, draft)
 
 
@@ -109,11 +114,13 @@ def _chinese_share(folded: str, draft: Draft) -> Draft | None:
     """三成五 = 35 %, 八折 = 80 %, 八五折 = 85 %."""
     if draft.form not in ("zh", "digits", "spelled") or draft.value <= 0:
         return None
+    if not {"成", "折"} & set(folded[draft.end : draft.end + 2]):
+        return None
     cheng = _CHENG.match(folded, draft.end)
     if cheng is not None and draft.value <= 10:
         more = _MORE_CHENG.get(cheng["more"] or "", Decimal(0))
         draft = _as_percent(draft, cheng.end(), Decimal(10))
-        return replace(draft, value=draft.value + more, quantum=Decimal(1)) if more else draft
+        return draft._replace(value=draft.value + more, quantum=Decimal(1)) if more else draft
     zhe = _ZHE.match(folded, draft.end)
     if zhe is not None and draft.value < 100:
         return _as_percent(draft, zhe.end(), Decimal(10) if draft.value < 10 else Decimal(1))
@@ -123,8 +130,8 @@ def _chinese_share(folded: str, draft: Draft) -> Draft | None:
 def _as_percent(draft: Draft, end: int, size: Decimal) -> Draft:
     high = None if draft.high is None else draft.high * size
     quantum = draft.quantum * size
-    return replace(
-        draft, end=end, value=draft.value * size, high=high, quantum=quantum, kind=PERCENT, unit="%"
+    return draft._replace(
+        end=end, value=draft.value * size, high=high, quantum=quantum, kind=PERCENT, unit="%"
     )
 
 
@@ -137,7 +144,7 @@ def _with_more(folded: str, draft: Draft) -> Draft:
     step = draft.quantum
     while draft.value and draft.value % (step * 10) == 0:
         step *= 10
-    return replace(draft, end=draft.end + 1, high=draft.value + step, bound="over")
+    return draft._replace(end=draft.end + 1, high=draft.value + step, bound="over")
 
 
 _ORDINAL_END = re.compile(r"(?:st|nd|rd|th)(?![a-z0-9])")
@@ -145,15 +152,15 @@ _ORDINAL_END = re.compile(r"(?:st|nd|rd|th)(?![a-z0-9])")
 
 def _ordinal(folded: str, draft: Draft) -> Draft | None:
     if draft.form == "ordinal":
-        return replace(draft, kind=ORDINAL)
+        return draft._replace(kind=ORDINAL)
     end = _ORDINAL_END.match(folded, draft.end)
     if end is not None and draft.form == "digits" and draft.quantum == 1:
-        return replace(draft, end=end.end(), kind=ORDINAL)
+        return draft._replace(end=end.end(), kind=ORDINAL)
     if folded[draft.start - 1 : draft.start] != "第" or draft.form not in ("digits", "zh", "spelled"):
         return None
     found = classifier_after(folded, draft.end)
     unit, stop = (None, draft.end) if found is None else found
-    return replace(draft, start=draft.start - 1, kind=ORDINAL, unit=unit, end=stop)
+    return draft._replace(start=draft.start - 1, kind=ORDINAL, unit=unit, end=stop)
 
 
 _CLASSIFIER_FIRST = frozenset("位节票分")
@@ -175,15 +182,15 @@ def _with_found_unit(folded: str, draft: Draft, unit: Unit, end: int) -> Draft:
     scale = _SCALE_AFTER.match(folded, end) if unit.kind == AMOUNT else None
     if scale is not None:  # 75 USD million
         factor, end = factor * SCALES[scale[1]], scale.end()
-    draft = _times(replace(draft, kind=unit.kind, unit=unit.name), factor)
+    draft = _times(draft._replace(kind=unit.kind, unit=unit.name), factor)
     if unit.kind in (DURATION, MEASURE, AMOUNT) and _HALF_MORE.match(folded, end) and draft.quantum >= 1:
-        return replace(draft, end=end + 1, value=draft.value + factor / 2, quantum=factor / 2)
-    return replace(draft, end=end)
+        return draft._replace(end=end + 1, value=draft.value + factor / 2, quantum=factor / 2)
+    return draft._replace(end=end)
 
 
 def _times(draft: Draft, factor: Decimal) -> Draft:
     high = None if draft.high is None else draft.high * factor
-    return replace(draft, value=draft.value * factor, high=high, quantum=draft.quantum * factor)
+    return draft._replace(value=draft.value * factor, high=high, quantum=draft.quantum * factor)
 
 
 # One-character units that begin other words, and the characters that show it: 块头, 里面, 时候.
@@ -233,11 +240,11 @@ def _unit_allowed(folded: str, draft: Draft, word: str, end: int) -> bool:
 
 def _with_classifier(folded: str, draft: Draft) -> Draft:
     if draft.form == "fraction":
-        return replace(draft, kind=RATIO, unit="fraction")
+        return draft._replace(kind=RATIO, unit="fraction")
     if draft.kind != COUNT or draft.form in ("en", "ordinal"):
         return draft
     found = classifier_after(folded, draft.end)
-    return draft if found is None else replace(draft, end=found[1], unit=found[0])
+    return draft if found is None else draft._replace(end=found[1], unit=found[0])
 
 
 def _counts(folded: str, draft: Draft) -> bool:

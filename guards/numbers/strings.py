@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from seatrial.guards.numbers.blocks import Block
+from seatrial.guards.numbers.blocks import Block, bits
 
 _ALONE = r"(?<![a-z0-9.,])"  # no letter, digit or separator right before
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sept?|oct|nov|dec"
@@ -34,29 +34,29 @@ _LOOSE_CUES = (
 )
 # (signs that a stretch must hold, pattern); the group "n" is the string where there is one.
 _RULES = [
-    (frozenset(needs.split()), re.compile(pattern))
+    (bits(needs), re.compile(pattern))
     for needs, pattern in (
         ("address", r"https?://\S+|www\.\S+|[a-z0-9_.+-]{1,64}@[a-z0-9-]+(?:\.[a-z0-9-]+)+"),
         ("cue digit", _CUES + _NUMBER),
         ("cue digits", _LOOSE_CUES + _NUMBER),
         ("cue digits", r"(?<![\d.])(?P<n>\d{3,5}) ?(?:会议室|房间|号房|室|号楼|航班)"),
-        ("digits", r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])"),
+        ("grouped", r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])"),
         ("digit", r"(?<![a-z0-9])(?:v|version |ver\.? ?|release |版本号? ?)(\d+(?:\.\d+)*)(?![a-z0-9])"),
         # A version of three parts, unless it can be a date.
         (
-            "digits",
+            "grouped",
             _ALONE + r"(?!\d{1,2}\.\d{1,2}\.(?:19|20)\d\d(?!\d)|(?:19|20)\d\d\.\d{1,2}\.\d{1,2}(?!\d))"
             r"\d+\.\d+(?:\.\d+)+(?![a-z0-9_])",
         ),
         # Phone numbers by shape: +country, an area in brackets, groups, Chinese mobile and service numbers.
-        ("digits", r"(?<![a-z0-9.])(?:\(\+\d{1,3}\)|\+\d)[\d ()./-]{6,20}\d(?!\d)"),
-        ("digits", _ALONE + r"(?:1[ -]?)?\(\d{2,4}\) ?\d{3,5}[ -]?\d{3,5}(?!\d)"),
-        ("digits", _ALONE + r"(?:00\d{8,13}|0\d{8,11})(?![\d.])"),
-        ("digits", r"(?<![a-z0-9.])(?:(?:00)?86[- ])?1[3-9]\d(?:[ -]?\d{4}){2}(?!\d)"),
-        ("digits", _ALONE + r"\d{3}[ )]\d{3}[- ]\d{4}(?!\d)"),
-        ("digits", _ALONE + r"(?:0\d{2,3}[- ]\d{7,8}|[48]00[- ]\d{3,4}[- ]\d{3,4})(?!\d)"),
-        ("digits", r"(?<![a-z0-9.])(?:\(\d{3}\) ?|\d{3}[-.])\d{3}[-.]\d{4}(?!\d)"),
-        ("digits", r"(?<![a-z0-9.-])\d{3}-\d{4}(?![\d-])"),
+        ("grouped", r"(?<![a-z0-9.])(?:\(\+\d{1,3}\)|\+\d)[\d ()./-]{6,20}\d(?!\d)"),
+        ("grouped", _ALONE + r"(?:1[ -]?)?\(\d{2,4}\) ?\d{3,5}[ -]?\d{3,5}(?!\d)"),
+        ("grouped", _ALONE + r"(?:00\d{8,13}|0\d{8,11})(?![\d.])"),
+        ("grouped", r"(?<![a-z0-9.])(?:(?:00)?86[- ])?1[3-9]\d(?:[ -]?\d{4}){2}(?!\d)"),
+        ("grouped", _ALONE + r"\d{3}[ )]\d{3}[- ]\d{4}(?!\d)"),
+        ("grouped", _ALONE + r"(?:0\d{2,3}[- ]\d{7,8}|[48]00[- ]\d{3,4}[- ]\d{3,4})(?!\d)"),
+        ("grouped", r"(?<![a-z0-9.])(?:\(\d{3}\) ?|\d{3}[-.])\d{3}[-.]\d{4}(?!\d)"),
+        ("grouped", r"(?<![a-z0-9.-])\d{3}-\d{4}(?![\d-])"),
         # Codes: letters and digits in one word, with or without a hyphen; no quarter, month or currency.
         (
             "code",
@@ -69,7 +69,7 @@ _RULES = [
             r"\d+(?:[a-z]+\d+)+[a-z]*(?![a-z0-9_])",
         ),
         (
-            "digits",
+            "grouped",
             _ALONE + r"(?!(?:19|20)\d\d-\d{1,2}-\d{1,2}(?![\d-])|\d{1,2}-\d{1,2}-(?:19|20)\d\d(?!\d))"
             r"\d+-\d+-\d+(?:-\d+)*(?![a-z0-9_])",
         ),
@@ -78,7 +78,7 @@ _RULES = [
             r"(?<![零一二三四五六七八九十百千万亿幺])(?=[零一二三四五六七八九 ]*幺)"
             r"[零一二三四五六七八九幺](?: ?[零一二三四五六七八九幺]){2,}",
         ),
-        ("digits", _ALONE + r"\d(?: \d){3,}(?![a-z0-9_.,%])"),
+        ("spaced", _ALONE + r"\d(?: \d){3,}(?![a-z0-9_.,%])"),
     )
 ]
 
@@ -87,6 +87,8 @@ def find_strings(blocks: list[Block], taken: bytearray) -> Iterator[tuple[int, i
     """Spans of digit strings in a folded text; marks them in `taken`."""
     for block in blocks:
         for needs, pattern in _RULES:
+            if needs & block.absent:
+                continue
             for found in block.matches(needs, pattern):
                 group = "n" if "n" in pattern.groupindex else 0
                 yield from _claim(found.start(group), found.end(group), block.text, taken)

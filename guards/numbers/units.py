@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
 
 from seatrial.guards.numbers.quantity import (
     AMOUNT,
@@ -414,25 +413,24 @@ _SYMBOLS = re.compile(r" ?(%|℃|℉|° ?[cf](?![a-z])|°|\$|€|£|¥|￥|₩|�
 _BRACKETED = re.compile(r" ?[(\[{<]([a-z%°/]{1,8}[²³]?)[)\]}>]")
 
 
-@lru_cache(maxsize=65536)
-def _lookup(name: str) -> Unit | None:
-    return AFTER.get(name)
-
-
 def unit_after(text: str, end: int) -> tuple[Unit, int] | None:
     """The unit that begins at `end` of a folded text (a space or hyphen may stand between) and where it ends."""
-    symbol = _SYMBOLS.match(text, end)
-    if symbol is not None:
-        unit = AFTER.get(symbol[1])
-        return None if unit is None else (unit, symbol.end())
-    bracket = _BRACKETED.match(text, end)
-    if bracket is not None:
-        unit = AFTER.get(bracket[1])
-        return None if unit is None else (unit, bracket.end())
+    sign = text[end : end + 1]
+    if sign in (" ", "-"):
+        sign = text[end + 1 : end + 2]
+    if not sign or sign.isdigit():
+        return None
+    if "\u4e00" <= sign <= "\u9fff":
+        return _chinese_unit(text, end)
     word = _WORD.match(text, end)
     if word is not None:
         return _latin_unit(text, word)
-    return _chinese_unit(text, end)
+    for pattern in (_SYMBOLS, _BRACKETED):
+        found = pattern.match(text, end)
+        if found is not None:
+            unit = AFTER.get(found[1])
+            return None if unit is None else (unit, found.end())
+    return _chinese_unit(text, end)  # ￥, ㎡ and the like
 
 
 def _latin_unit(text: str, word: re.Match[str]) -> tuple[Unit, int] | None:
@@ -470,12 +468,15 @@ def classifier_after(text: str, end: int) -> tuple[str, int] | None:
     return None
 
 
+_BEFORE_ENDS = frozenset(name[-1] for name in CURRENCY_BEFORE)
 _BEFORE_LONGEST = max(map(len, CURRENCY_BEFORE))
 
 
 def currency_before(text: str, start: int) -> tuple[Unit, int] | None:
     """The currency that ends right before `start` ("$", "HK$ ", "人民币") and where it begins."""
     end = start - 1 if text[start - 1 : start] == " " else start
+    if end <= 0 or text[end - 1] not in _BEFORE_ENDS:
+        return None
     for length in range(min(_BEFORE_LONGEST, end), 0, -1):
         unit = CURRENCY_BEFORE.get(text[end - length : end])
         if unit is not None and _stands_alone(text, end - length):

@@ -7,8 +7,9 @@ figure at all (统一, 十分), which needs the neighbours. Digits may stand ins
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from decimal import Decimal
+from functools import lru_cache
+from typing import NamedTuple
 
 DIGITS = {
     "零": 0,
@@ -36,8 +37,7 @@ _LONGEST = 60  # no written number is longer; keeps the recursion shallow on any
 _ARABIC = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
 
-@dataclass(frozen=True, slots=True)
-class ChineseNumber:
+class ChineseNumber(NamedTuple):
     """`value`, the upper end of a range if the run means one, and the place of the last digit shown."""
 
     value: Decimal
@@ -47,6 +47,7 @@ class ChineseNumber:
     bound: str = ""  # "about" for 几, "over" for 多 and 余
 
 
+@lru_cache(maxsize=8192)
 def parse(run: str) -> ChineseNumber | None:
     """The number that a run of numeral characters means, or None when it is no well-formed number.
 
