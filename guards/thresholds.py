@@ -30,15 +30,15 @@ NEVER_REPEATS = 10**6  # repeat_times that no text reaches: the rule is off
 class Thresholds:
     """When a generation counts as broken. Entropies in nats over the full vocabulary, lengths in tokens.
 
-    Run rule: `run_length` steps in a row above `entropy_nats`. Smoothed rule: the exponential mean of the
-    entropy (time constant `smoothing_tokens`) rises above `smoothed_enter_nats` and stays there for
-    `smoothed_dwell` steps before it falls below `smoothed_leave_nats`. Repetition rule: a phrase of at most
-    `repeat_ngram` tokens stands `repeat_times` times in a row, over at least `repeat_tokens` tokens in all
-    (so that "1,000,000" is not a loop). Monotony rule: of the last `monotony_window` tokens a share of
-    `monotony_share` or more are repeats of others among them, which sees the loop that changes a little
-    each time. 1 never fires. Foreign rule: of the last `foreign_window` tokens a share above
-    `foreign_share` stands nowhere in the source, which sees fluent nonsense and word salad. It needs the
-    source's tokens; 1 never fires.
+    - Run: `run_length` steps in a row above `entropy_nats`.
+    - Smoothed: the exponential mean of the entropy (time constant `smoothing_tokens`) rises above
+      `smoothed_enter_nats` and stays `smoothed_dwell` steps before it falls below `smoothed_leave_nats`.
+    - Repetition: a phrase of at most `repeat_ngram` tokens stands `repeat_times` times in a row, over at
+      least `repeat_tokens` tokens in all (so that "1,000,000" is not a loop).
+    - Monotony: of the last `monotony_window` tokens a share above `monotony_share` repeats others among them,
+      which sees the loop that changes a little each time; 1 never fires.
+    - Foreign: of the last `foreign_window` tokens a share above `foreign_share` stands nowhere in the source,
+      which sees word salad; it needs the source's tokens, and 1 never fires.
     """
 
     entropy_nats: float = 5.0

@@ -70,7 +70,7 @@ class RuleRow:
     false_stops: float
     costs: tuple[Cheapest, ...] = ()
     risk_coverage: tuple[tuple[float, float], ...] = ()
-    roc: tuple[tuple[float, float], ...] = ()  # (false stops, caught)
+    roc: tuple[tuple[float, float, float], ...] = ()  # (false stops, caught, precision or NaN)
 
 
 @dataclass(frozen=True)
@@ -298,9 +298,10 @@ def _rule_rows(
         )
 
 
-def _roc(scores: Floats, bad: Bools) -> tuple[tuple[float, float], ...]:
+def _roc(scores: Floats, bad: Bools) -> tuple[tuple[float, float, float], ...]:
     found = curve(scores, bad)
-    return tuple(zip(found.false_stops.tolist(), found.caught.tolist(), strict=True))
+    columns = (found.false_stops.tolist(), found.caught.tolist(), found.precision.tolist())
+    return tuple(zip(*columns, strict=True))
 
 
 def _area(

@@ -67,7 +67,7 @@ def _rule(row: RuleRow) -> dict[str, Any]:
         "false_stops": row.false_stops,
         "costs": [vars(point) for point in row.costs],
         "risk_coverage": [{"shown": shown, "broken_of_shown": risk} for shown, risk in row.risk_coverage],
-        "roc": [{"false_stops": false, "caught": caught} for false, caught in row.roc],
+        "roc": [dict(zip(("false_stops", "caught", "precision"), point, strict=True)) for point in row.roc],
     }
 
 
