@@ -192,6 +192,10 @@ class RunResult:
     unsaved: tuple[str, ...] = ()
     execution: dict[str, Any] = field(default_factory=dict)
     stand_in: str | None = None
+    # What `seatrial plan` says of this job, and of the same job in other formats and on other devices.
+    plan: dict[str, Any] = field(default_factory=dict)
+    planned: tuple[dict[str, Any], ...] = ()
+    source: Path | None = None  # the transcript as it was read, kept for reports
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -247,6 +251,9 @@ class RunResult:
             "deaths": list(self.deaths),
             "would_fit_bytes": self.would_fit_bytes,
             "trace": str(self.trace),
+            "source": str(self.source) if self.source else None,
+            "plan": self.plan,
+            "planned": list(self.planned),
             "notes": list(self.notes),
         }
 

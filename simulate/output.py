@@ -17,6 +17,8 @@ import psutil
 from seatrial.errors import UserError
 
 SUMMARY, PARTIAL, RESULT, TRACE = "summary.txt", "summary.partial.txt", "result.json", "trace.jsonl"
+SOURCE = "source.txt"  # the transcript as the guards saw it: reports show the summary beside it
+NAMES = (SUMMARY, PARTIAL, RESULT, TRACE, SOURCE)
 
 
 def prepare_output(folder: Path, inputs: Iterable[Path] = ()) -> None:
@@ -31,7 +33,7 @@ def prepare_output(folder: Path, inputs: Iterable[Path] = ()) -> None:
         probe = folder / f".probe-{os.getpid()}-{secrets.token_hex(4)}"
         probe.write_bytes(b"x")
         probe.unlink()
-        for name in (SUMMARY, PARTIAL, RESULT, TRACE):
+        for name in NAMES:
             (folder / name).unlink(missing_ok=True)
         _remove_stale(folder)
     except OSError as error:
@@ -41,7 +43,7 @@ def prepare_output(folder: Path, inputs: Iterable[Path] = ()) -> None:
 
 
 def _refuse_inputs(folder: Path, inputs: Iterable[Path]) -> None:
-    for name in (SUMMARY, PARTIAL, RESULT, TRACE):
+    for name in NAMES:
         target = folder / name
         for given in inputs:
             if target.exists() and given.exists() and target.samefile(given):

@@ -7,10 +7,16 @@ from __future__ import annotations
 
 from typing import Any
 
+from seatrial.devices.device import Device
+from seatrial.devices.runtime import Runtime
+from seatrial.export.architecture import Architecture, read_architecture
 from seatrial.export.session_graph import read_decoder
 from seatrial.guards.verdict import Finding, GuardReport, Verdict
+from seatrial.simulate.alternatives import alternatives, planned_as_run
 from seatrial.simulate.course import Course, Delivered
 from seatrial.simulate.job import MemoryResult, RunResult, Status, refusal
+from seatrial.simulate.output import SOURCE
+from seatrial.simulate.plan import Job
 from seatrial.simulate.setup import Basis, Setup
 from seatrial.simulate.trace import TraceWriter
 from seatrial.simulate.writer import Writer, bundle_bytes
@@ -99,8 +105,25 @@ def build_result(
         would_fit_bytes=round(setup.would_fit_bytes),
         execution=_execution(writer),
         stand_in=basis.stand_in.name if basis.stand_in else None,
+        plan=planned_as_run(*_planned(setup, writer)),
+        planned=tuple(alternatives(*_planned(setup, writer))),
+        source=setup.job.out / SOURCE,
         notes=tuple(notes),
     )
+
+
+def _planned(setup: Setup, writer: Writer) -> tuple[Architecture, Device, Runtime, Job]:
+    """The job as it was run, in the terms of a plan."""
+    basis = setup.basis
+    job = Job(
+        prompt_tokens=max(writer.prefill.tokens, 1),
+        max_tokens=max(writer.decode.tokens, 1),
+        weights=basis.weights,
+        kv=writer.way.kv,
+        ceiling_bytes=basis.ceiling_bytes,
+        mapped_weights=writer.way.mapped,
+    )
+    return basis.stand_in or read_architecture(basis.bundle.folder), basis.device, basis.runtime, job
 
 
 def _stand_in(setup: Setup) -> dict[str, Any] | None:

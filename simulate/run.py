@@ -14,7 +14,7 @@ from pathlib import Path
 from seatrial.simulate.clock import VirtualClock
 from seatrial.simulate.course import Course
 from seatrial.simulate.job import Hooks, RunJob, RunResult, Silent
-from seatrial.simulate.output import PARTIAL, RESULT, SUMMARY, TRACE, prepare_output, write_atomically
+from seatrial.simulate.output import PARTIAL, RESULT, SOURCE, SUMMARY, TRACE, prepare_output, write_atomically
 from seatrial.simulate.result import build_result
 from seatrial.simulate.setup import Setup, resolve_out, set_up
 from seatrial.simulate.trace import TraceWriter
@@ -50,7 +50,7 @@ def run(job: RunJob, hooks: Hooks | None = None) -> RunResult:
                 _save_partial(job, course)
                 raise
     result = build_result(setup, writer, course, delivered, trace)
-    return _save(job, result)
+    return _save(job, result, setup.basis.transcript.text)
 
 
 def _settings(setup: Setup) -> Settings:
@@ -65,12 +65,13 @@ def _settings(setup: Setup) -> Settings:
     )
 
 
-def _save(job: RunJob, result: RunResult) -> RunResult:
+def _save(job: RunJob, result: RunResult, source: str) -> RunResult:
     """Summary and result in the output folder; what could not be written is said in the result."""
     name = PARTIAL if result.status == "partial" else SUMMARY
     unsaved = [_try_to_write(job.out / name, result.summary + "\n")]
     text = json.dumps(result.to_json(), ensure_ascii=False, indent=2, allow_nan=False)
     unsaved.append(_try_to_write(job.out / RESULT, text + "\n"))
+    unsaved.append(_try_to_write(job.out / SOURCE, source))
     told = tuple(problem for problem in unsaved if problem)
     return replace(result, notes=(*result.notes, *told), unsaved=told) if told else result
 

@@ -11,6 +11,7 @@ import pytest
 from scripted import write_scripted_bundle
 
 from seatrial.errors import UserError
+from seatrial.guards.transcript import parse_transcript
 from seatrial.guards.verdict import Verdict
 from seatrial.simulate.job import RunJob, RunResult
 from seatrial.simulate.run import run
@@ -197,6 +198,8 @@ def test_what_an_earlier_run_left_is_gone(tmp_path: Path) -> None:
     run(job(tmp_path, RIGHT))
     assert sorted(file.name for file in (tmp_path / "out").iterdir()) == [
         "result.json",
+        "source.txt",
         "summary.txt",
         "trace.jsonl",
     ]
+    assert (tmp_path / "out/source.txt").read_text(encoding="utf-8") == parse_transcript(TRANSCRIPT).text
