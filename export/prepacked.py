@@ -90,7 +90,15 @@ def _key(graph: DecoderGraph, bundle: Bundle) -> str:
         told = bundle.info.get("files", {}).get(file.name, {}).get("sha256")
         digest.update((told or sha256_of(file)).encode())
     digest.update(f"{ort.__version__} {platform.machine()} {_cpu_features()}".encode())
-    return digest.hexdigest()[:24]
+    return f"{bundle.folder.resolve().name}-{_cpu_kind()}-{digest.hexdigest()[:16]}"
+
+
+def _cpu_kind() -> str:
+    """The machine and the strongest feature that chooses a packing, for people who look at the folder."""
+    features = set(_cpu_features().lower().replace(":", " ").split())
+    known = ("amx_int8", "avx512_vnni", "avx_vnni", "avx512f", "avx2", "i8mm", "sve", "asimddp", "asimd")
+    strongest = next((name for name in known if name in features), "generic")
+    return f"{platform.machine() or 'unknown'}-{strongest}"
 
 
 def _cpu_features() -> str:

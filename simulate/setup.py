@@ -265,8 +265,9 @@ def _finder(basis: Basis, kv: str, mapped: bool) -> Callable[[], Found]:
 
     def find() -> Found:
         bundle = basis.bundle if kv == basis.job.kv else bundle_of(basis.source, basis.weights, kv)
-        packed = prepare_mapped(bundle) if mapped else None
-        return Found(bundle, bundle.data_files if packed is None else tuple(packed.parent.iterdir()))
+        # A session with an int8 cache reads prompts through the packed file too.
+        packed = prepare_mapped(bundle) if mapped or bundle.kv.dtype != "float32" else None
+        return Found(bundle, (*bundle.data_files, *(packed.parent.iterdir() if packed else ())))
 
     return find
 
