@@ -35,6 +35,7 @@ DETAIL = {
 }
 
 
+_CONTEXT = 24  # characters around a Chinese name that can belong to it, where the tagger cut it short
 Span = tuple[int, int]
 Judged = tuple[NameMention, Reason, Nearest | None, str]  # the last is the sentence for people
 
@@ -72,10 +73,11 @@ def check_names(
 
 def _looked_up(told: Source, heard: Source, transliterate: bool) -> dict[Span, Judged]:
     """Every name by itself; one that comes back is looked up once."""
-    outcomes: dict[NameMention, tuple[Reason, Nearest | None]] = {}
+    outcomes: dict[tuple[NameMention, str], tuple[Reason, Nearest | None]] = {}
     judged: dict[Span, Judged] = {}
     for mention in told.mentions:
-        key = replace(mention, span=(0, 0)) if mention.script == "latin" else mention
+        around = told.text[max(0, mention.span[0] - _CONTEXT) : mention.span[1] + _CONTEXT]
+        key = replace(mention, span=(0, 0)), around if mention.script == "han" else ""
         if key not in outcomes:
             outcomes[key] = _outcome(mention, told, heard, transliterate)
         reason, near = outcomes[key]

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from bisect import bisect_right
 
 from seatrial.guards.names.lexicon import chinese
 from seatrial.guards.names.model import NameMention
 from seatrial.guards.names.policy import Reason
-from seatrial.guards.names.sound import alike, reading
-from seatrial.guards.names.source import Source, simplified
+from seatrial.guards.names.script import simplified
+from seatrial.guards.names.sound import alike
+from seatrial.guards.names.source import Source
 from seatrial.guards.verdict import Nearest
 
 Outcome = tuple[Reason, Nearest | None]
 
 NEAR_RATIO = 70.0  # for names of four characters and more, one of which may differ
 _DOTS = "·・•‧．"
+_COUNTRY = re.compile(r"^(?:中国|全国|国家|我国|中华人民共和国)")
+_GENERIC_END = re.compile(r"(?:省|市|县|区|州|国|镇|村|部门?|公司|集团|局|院|厅|队|政府)$")
 
 
 def match_chinese(mention: NameMention, source: Source, summary: str) -> Outcome:
@@ -67,8 +70,6 @@ def _continued(mention: NameMention, key: str, whole: str, summary: str) -> bool
 
 
 def _holder(mentions: list[NameMention], start: int, end: int) -> NameMention | None:
-    from bisect import bisect_right
-
     at = bisect_right(mentions, start, key=lambda m: m.span[0]) - 1
     if at >= 0 and mentions[at].span[1] >= end and mentions[at].kind == "person":
         return mentions[at]
@@ -87,30 +88,21 @@ def _component(key: str, holder: NameMention) -> bool:
 
 
 def _match_absent(mention: NameMention, key: str, source: Source) -> Outcome:
-    people = _people(source)
-    same_length = [p for p in people if len(p.bare) == len(key)]
-    sound = reading(key, mention.surname)
-    for person in same_length:
-        if reading(simplified(person.bare), person.surname) == sound:
-            return Reason.HOMOPHONE, _nearest(person)
+    people = source.people
+    if (person := people.sounding_like(key, mention.surname)) is not None:
+        return Reason.HOMOPHONE, _nearest(person)
     if (place := _sounding_alike(key, source)) is not None:
         return Reason.HOMOPHONE, Nearest(source.text[slice(*place)], place)
     part = _last_part(key)
-    if part and (known := next((p for p in people if simplified(p.bare) == part), None)):
-        return Reason.OTHER_PERSON, _nearest(known)
-    if len(key) >= 4:
-        near = _closest(key, people, NEAR_RATIO)
-        if near is not None:
-            return Reason.NEAR_SPELLING, _nearest(near)
-    family = [
-        p
-        for p in people
-        if mention.surname and p.surname and simplified(p.surname) == simplified(mention.surname)
-    ]
+    if part in people.by_name:
+        return Reason.OTHER_PERSON, _nearest(people.by_name[part])
+    if len(key) >= 4 and (near := people.closest(key, least=NEAR_RATIO)):
+        return Reason.NEAR_SPELLING, _nearest(near)
+    family = people.family(mention.surname)
     if family:
-        full = [p for p in family if p.given] or family
-        return Reason.OTHER_PERSON, _nearest(_closest(key, full, 0.0) or full[0])
-    return Reason.NOT_FOUND, _nearest(_same_title(mention, people))
+        full = [simplified(p.bare) for p in family if p.given]
+        return Reason.OTHER_PERSON, _nearest(people.closest(key, full, least=0.0) or family[0])
+    return Reason.NOT_FOUND, _nearest(people.by_title.get(mention.title or ""))
 
 
 def _sounding_alike(key: str, source: Source) -> tuple[int, int] | None:
@@ -122,35 +114,32 @@ def _sounding_alike(key: str, source: Source) -> tuple[int, int] | None:
     return next((s for s in found if chinese().surname_of(source.han[slice(*s)])), None)
 
 
-def _last_part(key: str) -> str | None:
-    """The surname of a foreign name, behind its last middle dot."""
-    return next((key.rsplit(dot, 1)[1] for dot in _DOTS if dot in key), None)
+def _last_part(key: str) -> str:
+    """The surname of a foreign name, behind its last middle dot; empty for other names."""
+    return next((key.rsplit(dot, 1)[1] for dot in _DOTS if dot in key), "")
 
 
 def _match_titled(mention: NameMention, source: Source) -> Outcome:
     """张总, 王经理, 老李: a surname with a title or a nickname."""
-    surname = simplified(mention.surname or "")
     text = simplified(mention.text)
-    family = [p for p in _people(source) if p.surname and simplified(p.surname) == surname]
+    family = source.people.family(mention.surname)
     same = [p for p in family if p.title and _same_family(p.title, mention.title or "")]
+    literal = [p for p in same if simplified(p.text) == text]
+    if literal:
+        as_written = any(p.text == mention.text for p in literal)
+        return Reason.EXACT if as_written else Reason.SCRIPT, _nearest(literal[0])
     if same:
-        literal = [p for p in same if simplified(p.text) == text]
-        as_written = not literal or any(p.text == mention.text for p in literal)
-        if literal:
-            return Reason.EXACT if as_written else Reason.SCRIPT, _nearest(literal[0])
         return Reason.SURNAME_ONLY if same[0].given else Reason.EXACT, _nearest(same[0])
     if not family and (places := _places(text, source.han)):
-        return Reason.EXACT, Nearest(
-            source.text[places[0] : places[0] + len(text)], (places[0], places[0] + len(text))
-        )
-    untitled = {p.bare: p for p in family if p.given and not p.title}
-    if len(untitled) == 1:
-        return Reason.SURNAME_ONLY, _nearest(next(iter(untitled.values())))
+        span = places[0], places[0] + len(text)
+        return Reason.EXACT, Nearest(source.text[slice(*span)], span)
+    titled = {p.bare for p in family if p.title}
+    untitled = [p for p in family if p.given and p.bare not in titled]
     if untitled:
-        return Reason.AMBIGUOUS, _nearest(next(iter(untitled.values())))
+        return Reason.SURNAME_ONLY if len(untitled) == 1 else Reason.AMBIGUOUS, _nearest(untitled[0])
     if family:
         return Reason.TITLE_CHANGED, _nearest(family[0])
-    return Reason.NOT_FOUND, _nearest(_same_title(mention, _people(source)))
+    return Reason.NOT_FOUND, _nearest(source.people.by_title.get(mention.title or ""))
 
 
 def _same_family(one: str, other: str) -> bool:
@@ -158,31 +147,17 @@ def _same_family(one: str, other: str) -> bool:
 
 
 def _match_thing(mention: NameMention, source: Source) -> Outcome:
-    """Places and organisations are shortened freely: 广东 for 广东省, 财务部 for 财务."""
+    """Places and organisations are shortened freely: 广东 for 广东省, 国防大学 for 中国国防大学."""
     key = simplified(mention.text)
-    for shorter in (key, key.rstrip("省市县区州国镇村部门公司局院厅"), key[:2] if len(key) <= 3 else key[:4]):
-        if len(shorter) >= 2 and (at := source.han.find(shorter)) >= 0:
-            found = Nearest(source.text[at : at + len(shorter)], (at, at + len(shorter)))
-            return Reason.EXACT if source.text[at : at + len(shorter)] == mention.text[
-                : len(shorter)
-            ] else Reason.SCRIPT, found
+    for form in dict.fromkeys(
+        (key, _COUNTRY.sub("", key), _GENERIC_END.sub("", key), key[:2] if len(key) == 3 else key)
+    ):
+        at = source.han.find(form) if len(form) > 1 else -1
+        if at >= 0:
+            found = source.text[at : at + len(form)]
+            written = Reason.EXACT if found in mention.text else Reason.SCRIPT
+            return written, Nearest(found, (at, at + len(form)))
     return Reason.NOT_FOUND, None
-
-
-def _people(source: Source) -> list[NameMention]:
-    return [m for m in source.chinese if m.kind == "person"]
-
-
-def _closest(key: str, people: Iterable[NameMention], cutoff: float) -> NameMention | None:
-    from rapidfuzz import fuzz, process
-
-    by_name = {simplified(p.bare): p for p in people}
-    best = process.extractOne(key, list(by_name), scorer=fuzz.ratio, score_cutoff=cutoff)
-    return by_name[best[0]] if best else None
-
-
-def _same_title(mention: NameMention, people: list[NameMention]) -> NameMention | None:
-    return next((p for p in people if mention.title and p.title == mention.title), None)
 
 
 def _nearest(mention: NameMention | None) -> Nearest | None:

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 
 from seatrial.guards.names.model import NameMention
 from seatrial.guards.names.policy import Reason
+from seatrial.guards.names.script import simplified
 from seatrial.guards.names.sound import reading
-from seatrial.guards.names.source import Source, folded_words, simplified
+from seatrial.guards.names.source import Source, folded_words
 from seatrial.guards.verdict import Nearest
 
 Outcome = tuple[Reason, Nearest | None]
@@ -41,7 +42,7 @@ def _by_sound(mention: NameMention, source: Source) -> Nearest | None:
                 return Nearest(source.text[start:end], (start, end))
         return None
     letters = "".join(folded_words(mention.given or mention.text))
-    for person in source.chinese:
+    for person in source.people.by_name.values():
         surname = simplified(person.surname or "")
         sounds = list(_sounds(simplified(person.bare), person.surname))
         if letters in sounds or (mention.title and letters == "".join(reading(surname, surname))):

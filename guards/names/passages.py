@@ -18,7 +18,8 @@ from itertools import zip_longest
 
 from seatrial.guards.names.fold import WORD, fold
 from seatrial.guards.names.lexicon import chinese, english
-from seatrial.guards.names.source import Source, simplified
+from seatrial.guards.names.script import simplified
+from seatrial.guards.names.source import Source
 from seatrial.guards.sentences import split_sentences
 
 Span = tuple[int, int]

@@ -13,9 +13,11 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
+from seatrial.guards.names.lexicon import english
 from seatrial.guards.names.model import NameMention
 from seatrial.guards.names.passages import Passages, Span, sentence_passages, stems
-from seatrial.guards.names.source import HAN, Source, folded_words, simplified
+from seatrial.guards.names.script import HAN, simplified
+from seatrial.guards.names.source import Source, folded_words
 from seatrial.guards.sentences import split_sentences
 from seatrial.guards.verdict import Nearest
 
@@ -26,6 +28,8 @@ _CLAUSE = re.compile(
     r"[,;:，；：、()（）]|\s[-–—]\s|\b(?:and|but|while|whereas|although|however)\b|但是?|而|然后|之后",
     re.IGNORECASE,
 )
+_LARGEST_GROUP = 40  # a longer list is an index, not a choice
+_LONGEST_JOINT = 12
 _HEAD = re.compile(r" ([a-z]{3,})")
 
 Name = str  # what a name is compared by
@@ -34,56 +38,64 @@ Name = str  # what a name is compared by
 def wrongly_placed(told: Source, heard: Source) -> Iterator[tuple[NameMention, Nearest]]:
     """Names of the summary whose surroundings belong to a rival, with the rival in the source."""
     rivals = _rivals(told, heard) if told.mentions else {}
-    if not any(rivals.get(_name(mention)) for mention in told.mentions):
+    asked = {name: rivals[name] for m in told.mentions if (name := _name(m)) in rivals}
+    if not asked:
         return
-    passages = Passages(sentence_passages(heard, [mention.span for mention in heard.mentions]))
-    places = {name: _places(name, heard) for name in rivals}
+    ground = _Ground(heard, set(asked).union(*asked.values()))
     for sentence in split_sentences(told.text):
         inside = [m for m in told.mentions if sentence.span[0] <= m.span[0] < sentence.span[1]]
+        own_words = {w for m in inside for w in stems(m.text)}
         for mention in inside:
+            others: set[Name] = asked.get(_name(mention), set())
             clause = _clause(told.text, sentence.span, mention.span)
-            others = rivals.get(_name(mention), set())
-            if not others or not places[_name(mention)] or _holds_rival(inside, mention, clause, others):
+            if not others or _holds_rival(inside, mention, clause, others):
                 continue
-            names = {w for m in inside for w in stems(m.text)} | {w for other in others for w in stems(other)}
-            words = stems(told.text[slice(*clause)]) - names - _head(told.text, mention)
-            found = _better(mention, words, others, places, passages)
+            words = stems(told.text[slice(*clause)]) - own_words - _head(told.text, mention)
+            found = ground.better_place(_name(mention), frozenset(words), frozenset(others))
             if found is not None:
                 yield mention, Nearest(heard.text[slice(*found)], found)
+
+
+class _Ground:
+    """Where the source has the names in question, sentence by sentence."""
+
+    def __init__(self, heard: Source, names: set[Name]) -> None:
+        self._passages = Passages(sentence_passages(heard, [mention.span for mention in heard.mentions]))
+        self._inside: dict[int, dict[Name, Span]] = defaultdict(dict)  # passage -> names in it
+        self._known: set[Name] = set()
+        for name in sorted(names):
+            for span in _places(name, heard):
+                number = self._passages.at(span[0])
+                if number is not None:
+                    self._inside[number].setdefault(name, span)
+                    self._known.add(name)
+        self._answers: dict[tuple[Name, frozenset[str]], Span | None] = {}
+
+    def better_place(self, name: Name, words: frozenset[str], others: frozenset[Name]) -> Span | None:
+        """Where a rival stands among the words of the clause, if it clearly does."""
+        if name not in self._known:
+            return None
+        if (name, words) not in self._answers:
+            self._answers[name, words] = self._better_place(name, words, others)
+        return self._answers[name, words]
+
+    def _better_place(self, name: Name, words: frozenset[str], others: frozenset[Name]) -> Span | None:
+        words -= {w for other in others for w in stems(other)}
+        own, best, place = 0.0, 0.0, None
+        for number, share in sorted(self._passages.coverage(words, unknown=1.0).items()):
+            inside = self._inside.get(number, {})
+            if name in inside:
+                own = max(own, share)
+            rival = min(others & inside.keys(), default=None)
+            if rival is not None and share > best:
+                best, place = share, inside[rival]
+        return place if best >= ENOUGH and best - own >= MARGIN else None
 
 
 def _head(text: str, mention: NameMention) -> set[str]:
     """The word that the name stands before: the plan of the Gold plan tells the rivals not apart."""
     head = _HEAD.match(text, mention.span[1])
     return stems(head.group(1)) if head else set()
-
-
-def _better(
-    mention: NameMention,
-    words: set[str],
-    others: set[Name],
-    places: dict[Name, list[Span]],
-    passages: Passages,
-) -> Span | None:
-    """Where a rival stands among the words of the clause, if it clearly does."""
-    coverage = passages.coverage(words, unknown=1.0)
-    own = max((coverage.get(n, 0.0) for n, _ in _around(places, _name(mention), passages)), default=0.0)
-    best = max(
-        (
-            (coverage.get(n, 0.0), span)
-            for other in sorted(others)
-            for n, span in _around(places, other, passages)
-        ),
-        default=(0.0, (0, 0)),
-    )
-    return best[1] if best[0] >= ENOUGH and best[0] - own >= MARGIN else None
-
-
-def _around(places: dict[Name, list[Span]], name: Name, passages: Passages) -> Iterator[tuple[int, Span]]:
-    for span in places.get(name, ()):
-        number = passages.at(span[0])
-        if number is not None:
-            yield number, span
 
 
 def _name(mention: NameMention) -> Name:
@@ -106,9 +118,11 @@ def _rivals(told: Source, heard: Source) -> dict[Name, set[Name]]:
     speakers = {" ".join(folded_words(s)) or simplified(s) for s in heard.speakers}  # see `speech.py`
     for source in (told, heard):
         for group in (g - speakers for g in (*_lists(source), *_same_head(source))):
+            if len(group) > _LARGEST_GROUP:
+                continue
             for name in group:
                 rivals[name] |= {other for other in group if not _same_word(name, other)}
-    return rivals
+    return {name: others for name, others in rivals.items() if others}
 
 
 def _same_word(one: Name, other: Name) -> bool:
@@ -120,7 +134,8 @@ def _same_word(one: Name, other: Name) -> bool:
 def _lists(source: Source) -> Iterator[set[Name]]:
     group: list[NameMention] = []
     for left, right in pairwise(source.mentions):
-        if _LISTED.fullmatch(source.text, left.span[1], right.span[0]):
+        gap = left.span[1], right.span[0]
+        if gap[1] - gap[0] <= _LONGEST_JOINT and _LISTED.fullmatch(source.text, *gap):
             group = group or [left]
             group.append(right)
         elif group:
@@ -132,9 +147,10 @@ def _lists(source: Source) -> Iterator[set[Name]]:
 
 def _same_head(source: Source) -> Iterator[set[Name]]:
     heads: dict[str, set[Name]] = defaultdict(set)
+    verbs = english().reporting | english().third_person
     for mention in source.mentions:
         head = _HEAD.match(source.text, mention.span[1])
-        if head and mention.kind == "name" and stems(head.group(1)):
+        if head and mention.kind == "name" and stems(head.group(1)) and head.group(1) not in verbs:
             heads[head.group(1).removesuffix("s")].add(_name(mention))
     yield from (names for names in heads.values() if len(names) > 1)
 

@@ -6,7 +6,6 @@ summary holds a Chinese name.
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable
@@ -15,15 +14,15 @@ from functools import cached_property
 from seatrial.guards.names.chinese import find_chinese
 from seatrial.guards.names.english import Token, find_english, tokens
 from seatrial.guards.names.fold import WORD, fold
-from seatrial.guards.names.lac_files import traditional_to_simplified
 from seatrial.guards.names.model import NameMention
+from seatrial.guards.names.people import People
 from seatrial.guards.names.reach import sentences_that_matter
+from seatrial.guards.names.script import HAN, simplified
 from seatrial.guards.names.tagger import has_chinese
 from seatrial.guards.names.turns import is_generic, read_turns
 from seatrial.guards.transcript import Turn
 
 Folded = tuple[str, ...]
-HAN = re.compile(r"[\u3400-\u9fff]")
 
 
 def folded_words(text: str) -> Folded:
@@ -44,7 +43,7 @@ class Source:
 
     def only_for(self, mentions: Iterable[NameMention]) -> None:
         """Leave sentences untagged that cannot matter for these names; to be called before names are read."""
-        names = [(simplified(m.bare), m) for m in mentions if m.script == "han"]
+        names = [(simplified(m.bare), m) for m in mentions if m.script == "han" and m.kind == "person"]
         pattern = sentences_that_matter(names, self.han) if names else None
         self._wanted = lambda piece: pattern is not None and pattern.search(simplified(piece))
 
@@ -131,11 +130,11 @@ class Source:
         return find_chinese(self.text, known, self._wanted)
 
     @cached_property
+    def people(self) -> People:
+        """The Chinese people, each once."""
+        return People(self.chinese)
+
+    @cached_property
     def mentions(self) -> list[NameMention]:
         """Names of both scripts in order."""
         return sorted([*self.english, *self.chinese], key=lambda m: m.span)
-
-
-def simplified(text: str) -> str:
-    """Traditional characters replaced one by one, so that spans stay."""
-    return text.translate(traditional_to_simplified()) if HAN.search(text) else text

@@ -16,7 +16,8 @@ from seatrial.guards.names.fold import WORD, fold
 from seatrial.guards.names.lexicon import chinese, english
 from seatrial.guards.names.model import NameMention, Script
 from seatrial.guards.names.passages import Passages, Span, stems, turn_passages
-from seatrial.guards.names.source import Source, folded_words, simplified
+from seatrial.guards.names.script import simplified
+from seatrial.guards.names.source import Source, folded_words
 from seatrial.guards.names.tagger import has_chinese
 from seatrial.guards.sentences import split_sentences
 from seatrial.guards.verdict import Nearest
