@@ -87,10 +87,10 @@ class _Candidate:
 def _candidates(transcript: Transcript) -> list[_Candidate]:
     found = []
     for turn in transcript.turns:
-        for sentence in split_sentences(turn.text):
-            start = sentence.span[0] + _filler_length(sentence.text)
-            text = turn.text[start : sentence.span[1]]
-            span = (turn.span[0] + start, turn.span[0] + sentence.span[1])
+        for low, high in (span for sentence in split_sentences(turn.text) for span in _parts(sentence)):
+            start = low + _filler_length(turn.text[low:high])
+            text = turn.text[start:high]
+            span = (turn.span[0] + start, turn.span[0] + high)
             plain = _NOISE.sub(" ", text) if any(mark in text for mark in "{[<") else text
             found.append(
                 _Candidate(ExtractedSentence(text, span, turn.speaker), terms(plain), _length(plain))
@@ -98,7 +98,33 @@ def _candidates(transcript: Transcript) -> list[_Candidate]:
     return found
 
 
+def _parts(sentence: Sentence) -> list[Span]:
+    """Spans of about `_LONGEST` words at most: speech recognition without full stops gives endless sentences.
+
+    Cut behind a comma where there is one, and never through a figure.
+    """
+    text, offset = sentence.text, sentence.span[0]
+    if _length(text) <= _LONGEST:
+        return [sentence.span]
+    spans, start, good, words = [], 0, 0, 0.0
+    before = 0
+    for place in cut_places(text):
+        words += _length(text[before:place])
+        if words > _LONGEST and good > start:
+            spans.append((start, good))
+            start, words = good, _length(text[good:place])
+            good = start
+        if text[place - 1] in _COMMAS or words > 0.75 * _LONGEST:
+            good = place
+        before = place
+    spans.append((start, len(text)))
+    whole = [(low + len(text[low:high]) - len(text[low:high].lstrip()), high) for low, high in spans]
+    return [(offset + low, offset + low + len(text[low:high].rstrip())) for low, high in whole]
+
+
 _MIN_WORDS, _MIN_HANZI = 12, 12
+_LONGEST = 120.0  # words
+_COMMAS = "，,；;、：:"
 _HAN = re.compile(r"[\u3400-\u9fff]")
 _LATIN_WORD = re.compile(r"[A-Za-zÀ-ɏ][\w'’-]*|\d[\d.,]*")
 _NOISE = re.compile(r"\{[^{}]*\}|\[[^\[\]]*\]|<[^<>]*>")

@@ -153,3 +153,36 @@ def test_an_impossible_budget_and_an_empty_source_are_refused():
         extract(ENGLISH, budget=0, count=count_words)
     with pytest.raises(UserError, match="empty"):
         extract("", budget=10, count=count_words)
+
+
+def test_speech_without_full_stops_is_cut_at_commas_and_never_through_a_figure():
+    things_zh = [
+        "货架",
+        "叉车",
+        "网站",
+        "空调",
+        "保险",
+        "广告",
+        "软件",
+        "培训",
+        "运费",
+        "电费",
+        "房租",
+        "茶水",
+    ]
+    chinese = "方敏：" + "，".join(
+        f"{thing}今年的预算是{100 + i}万元，比去年的{37.5 + i}万元多，大家对{thing}有没有意见"
+        for i, thing in enumerate(things_zh)
+    )
+    things = ["shelves", "forklifts", "website", "cooling", "insurance", "posters", "software", "training"]
+    english = "Ada: " + ", ".join(
+        f"for the {thing} we have {i},250 dollars and {i} hundred more, and the {thing} cannot wait any longer"
+        for i, thing in enumerate(things * 2, 1)
+    )
+    for source in (chinese, english):
+        found = extract(source, budget=300, count=count_words)
+        text = parse_transcript(source).text
+        assert len(found.sentences) > 1 and all(text[slice(*s.span)] == s.text for s in found.sentences)
+        figures = set(re.findall(r"\d[\d.,]*\d|\d", source))
+        assert set(re.findall(r"\d[\d.,]*\d|\d", found.text)) <= figures
+        assert not re.search(r"\d$|\bhundred$", found.text, re.MULTILINE)
