@@ -106,17 +106,17 @@ def _parts(sentence: Sentence) -> list[Span]:
     text, offset = sentence.text, sentence.span[0]
     if _length(text) <= _LONGEST:
         return [sentence.span]
-    spans, start, good, words = [], 0, 0, 0.0
-    before = 0
+    spans, start, words, before, comma = [], 0, 0.0, 0, 0
     for place in cut_places(text):
-        words += _length(text[before:place])
-        if words > _LONGEST and good > start:
-            spans.append((start, good))
-            start, words = good, _length(text[good:place])
-            good = start
-        if text[place - 1] in _COMMAS or words > 0.75 * _LONGEST:
-            good = place
+        more = _length(text[before:place])
+        if words + more > _LONGEST and before > start:
+            end = comma if comma > start else before
+            spans.append((start, end))
+            start, words = end, _length(text[end:before])
+        words += more
         before = place
+        if text[place - 1] in _COMMAS:
+            comma = place
     spans.append((start, len(text)))
     whole = [(low + len(text[low:high]) - len(text[low:high].lstrip()), high) for low, high in spans]
     return [(offset + low, offset + low + len(text[low:high].rstrip())) for low, high in whole]
