@@ -41,7 +41,11 @@ class Source:
 
 
 def resolve(
-    model: str | Path | None, *, progress: Progress | None = None, cache: Path | None = None
+    model: str | Path | None,
+    *,
+    progress: Progress | None = None,
+    cache: Path | None = None,
+    allow_pickle: bool = False,
 ) -> Source:
     """The source behind `model`; None is the embedded model. Raises UserError telling what was needed."""
     if model is None:
@@ -49,7 +53,7 @@ def resolve(
     text = str(model)
     path = Path(text).expanduser()
     if path.is_dir():
-        return _folder(path)
+        return _folder(path, allow_pickle)
     if path.exists():
         return _file(path)
     if isinstance(model, Path) or not _HUB_ID.fullmatch(text) or text.endswith((".gguf", ".onnx", ".json")):
@@ -59,7 +63,7 @@ def resolve(
     return _from_hub(text, progress)
 
 
-def _folder(path: Path) -> Source:
+def _folder(path: Path, allow_pickle: bool = False) -> Source:
     name = path.resolve().name
     if (path / "seatrial.json").is_file() and (path / "model.onnx").is_file():
         return Source("bundle", path, name)
@@ -72,7 +76,8 @@ def _folder(path: Path) -> Source:
         raise UserError(
             f"{path} is not a model folder: it has no config.json, no .onnx file and no single .gguf file"
         )
-    if not any(path.glob("*.safetensors")):
+    pickled = [file for pattern in _PICKLED for file in path.glob(pattern)]
+    if not any(path.glob("*.safetensors")) and not (allow_pickle and pickled):
         raise UserError(f"{path} has a config.json but no weights; {_weights_hint(path)}")
     return Source("hf", path, name)
 

@@ -8,8 +8,10 @@ difference that no change explains is still reported, with its layer and the par
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -247,12 +249,12 @@ def _head_changes(forced: ForcedModel) -> Sequence[tuple[str, str, Any]]:
             detail = f"logits are not capped at {getattr(model.config, name):g}"
             found.append(("soft cap dropped", detail, changes.attribute(model.config, name, None)))
     for factor in SCALES:
-        scaled = changes.result(head, lambda x, f=factor: x * f)
+        scaled = changes.result(head, partial(operator.mul, factor))
         found.append(
             ("scale wrong", f"logits are {factor:.4g} times what they should be before the cap", scaled)
         )
     if scaling := getattr(model.config, "logits_scaling", None):
-        scaled = changes.result(head, lambda x: x * scaling)
+        scaled = changes.result(head, partial(operator.mul, scaling))
         found.append(("scale wrong", f"logits are not divided by {scaling:g}", scaled))
     columns = matrix(head).shape[1]
     for label, start, stop in (("second", columns // 2, columns), ("first", 0, columns // 2)):

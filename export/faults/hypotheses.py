@@ -111,10 +111,10 @@ def _norms(parts: LayerModules) -> Iterator[Hypothesis]:
                             "epsilon wrong", name, detail, changes.attribute(module, attribute, value)
                         )
         for which, neutral in (("weight", 1.0), ("bias", 0.0), ("weight", 0.0)):
-            value = getattr(module, which, None)
-            if value is not None:
+            owned = getattr(module, which, None)
+            if owned is not None:
                 detail = f"its {which} is taken as {neutral:g}"
-                change = changes.parameter(module, which, torch.full_like(value, neutral))
+                change = changes.parameter(module, which, torch.full_like(owned, neutral))
                 yield Hypothesis("norm wrong", name, detail, change)
 
 

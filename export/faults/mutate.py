@@ -25,7 +25,12 @@ class Placed:
     """
 
     layer: int | None
-    module: str
+    module: str  # words that a right answer's place may hold, separated by |
+
+    def matches(self, place: str) -> bool:
+        """Does an answer's place mean this one?"""
+        layer = self.layer is None or place.startswith(f"layer {self.layer}")
+        return layer and any(word.split(".")[-1] in place for word in self.module.split("|"))
 
 
 class Graph:
@@ -130,7 +135,7 @@ def drop_packed_bias(which: int) -> Edit:
         value = graph.array(name).copy()
         value[_packed_span(graph, name, which)] = 0
         graph.set_array(name, value)
-        return Placed(layer_of(name), label)
+        return Placed(layer_of(name), f"{label}|attn|qkv")
 
     return edit
 
@@ -249,7 +254,7 @@ def scale_before_norm(factor: float) -> Edit:
         factor_name = graph.constant(f"{value}_factor", np.array(factor, dtype=np.float32))
         graph.insert(helper.make_node("Mul", [value, factor_name], [f"{value}_scaled"]), node)
         node.input[0] = f"{value}_scaled"
-        return Placed(layer_of(node.input[1]), module_of(node.input[1]) or "norm")
+        return Placed(layer_of(node.input[1]), module_of(node.input[1]) or "norm|ln")
 
     return edit
 
@@ -264,7 +269,7 @@ def change_epsilon(graph: Graph, rng: Rng) -> Placed | None:
         if attribute.name == "epsilon":
             attribute.f = 1e-3 if attribute.f < 5e-4 else 1e-6
     weight = next((name for name in node.input if name in graph.weights), "")
-    return Placed(layer_of(weight), "norm|ln")
+    return Placed(layer_of(weight), "norm|ln|layer")
 
 
 def change_attention(name: str, value: Callable[[float], float]) -> Edit:
@@ -359,7 +364,7 @@ def other_gelu(graph: Graph, rng: Rng) -> Placed | None:
         node.attribute.append(helper.make_attribute("approximate", "none" if was == b"tanh" else "tanh"))
     else:
         node.op_type = "FastGelu" if node.op_type == "BiasGelu" else "Gelu"
-    return Placed(layer, "act")
+    return Placed(layer, "act|gate|fc|mlp")
 
 
 def _layer_near(graph: Graph, node: onnx.NodeProto) -> int | None:
@@ -400,7 +405,7 @@ def silu_after_product(graph: Graph, rng: Rng) -> Placed | None:
     for offset, node in enumerate(new):
         graph.nodes.insert(at + 1 + offset, node)
     layer = _layer_near(graph, sigmoid)
-    return Placed(layer, "act")
+    return Placed(layer, "act|gate|fc|mlp")
 
 
 def activation_before(graph: Graph, rng: Rng) -> Placed | None:
@@ -425,7 +430,7 @@ def activation_before(graph: Graph, rng: Rng) -> Placed | None:
     graph.insert(helper.make_node("Mul", [x, x + "_sigmoid"], [x + "_silu"]), linear)
     linear.input[0] = x + "_silu"
     graph.redirect(silu.output[0], sigmoid.input[0])
-    return Placed(layer, "gate_proj")
+    return Placed(layer, "gate|mlp|fc")
 
 
 def embedding_scale(graph: Graph, rng: Rng) -> Placed | None:

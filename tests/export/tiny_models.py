@@ -37,7 +37,12 @@ FAMILIES: dict[str, dict[str, Any]] = {
     "gemma2": {"sliding_window": 7, "query_pre_attn_scalar": 24, **_ALTERNATE},
     "gemma3_text": {"sliding_window": 7, "query_pre_attn_scalar": 24, **_ALTERNATE},
     "phi3": {"sliding_window": None},
-    "phi": {"num_key_value_heads": HEADS, "partial_rotary_factor": 0.5, "head_dim": None},
+    "phi": {
+        "num_attention_heads": 3,
+        "num_key_value_heads": 3,
+        "partial_rotary_factor": 0.5,
+        "head_dim": None,
+    },
     "gpt2": {"n_embd": HIDDEN, "n_layer": LAYERS, "n_head": HEADS, "n_positions": 256, "n_inner": FFN},
     "opt": {"ffn_dim": FFN, "word_embed_proj_dim": HIDDEN, "do_layer_norm_before": True},
     "gpt_neox": {"rotary_pct": 0.5},

@@ -38,7 +38,7 @@ def export(
     from seatrial.export.source import resolve
 
     with stage_progress(quiet or json_) as progress:
-        source = resolve(None if model == "embedded" else model, progress=progress)
+        source = resolve(None if model == "embedded" else model, progress=progress, allow_pickle=allow_pickle)
         if verify:
             from seatrial.export.verify import verify_bundle
 

@@ -1,0 +1,144 @@
+"""Exports the embedded model by three exporters in one run: seconds, memory, size, nodes, decode speed.
+
+    python bench/export.py [--rounds 5]
+
+Each exporter is a process of its own, from the same Hugging Face folder (fp32 safetensors). Peak memory is
+its largest resident set, mapped weights included. Decode is measured in alternating rounds by one engine;
+compare ratios of one run only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+_DEQUANTIZE = """
+import sys
+from pathlib import Path
+from seatrial.export.load import load_torch
+from seatrial.export.source import resolve
+source = resolve(None)
+loaded = load_torch(source, Path(sys.argv[1]))
+from transformers import AutoTokenizer
+AutoTokenizer.from_pretrained(source.path.parent, gguf_file=source.path.name).save_pretrained(loaded.folder)
+"""
+_EXPORTERS = {
+    "seatrial": """
+import sys
+from seatrial.cli import run_command
+sys.exit(run_command(["export", sys.argv[1], sys.argv[2], "--quiet", "--exporter", "attention"]))
+""",
+    "optimum": """
+import sys
+from optimum.exporters.onnx import main_export
+task = "text-generation-with-past"
+main_export(sys.argv[1], sys.argv[2], task=task, do_validation=False, local_files_only=True)
+""",
+    "genai builder": """
+import sys
+from onnxruntime_genai.models.builder import create_model
+create_model("", sys.argv[1], sys.argv[2], "fp32", "cpu", sys.argv[2] + "-cache")
+""",
+}
+_MEASURED = """
+import json, resource, runpy, sys, time
+code, sys.argv = sys.argv[1], sys.argv[1:]
+start = time.perf_counter()
+try:
+    exec(compile(code, "exporter", "exec"), {"__name__": "__main__"})
+except SystemExit as done:
+    if done.code:
+        raise
+peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+print("MEASURED " + json.dumps({"seconds": time.perf_counter() - start, "peak_bytes": peak}))
+"""
+_CONTEXT, _TOKENS = 128, 32
+
+
+def run_exporter(code: str, source: Path, out: Path) -> dict[str, float]:
+    """Seconds and peak bytes of one exporter in a process of its own."""
+    command = [sys.executable, "-c", _MEASURED, code, str(source), str(out)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=out.parent)
+    line = next((line for line in done.stdout.splitlines() if line.startswith("MEASURED ")), None)
+    if done.returncode or line is None:
+        raise SystemExit(f"{out.name} failed:\n{done.stderr[-2000:]}")
+    measured: dict[str, float] = json.loads(line.removeprefix("MEASURED "))
+    return measured
+
+
+def folder_figures(folder: Path) -> dict[str, int]:
+    """Bytes of graph and data, and nodes of the graph."""
+    from seatrial.export.bundle import find_graph
+    from seatrial.export.graph_file import count_nodes
+
+    files = [file for file in folder.iterdir() if ".onnx" in file.name]
+    return {"bytes": sum(file.stat().st_size for file in files), "nodes": count_nodes(find_graph(folder))}
+
+
+def decode_ms(folders: dict[str, Path], rounds: int) -> dict[str, float]:
+    """Median milliseconds per token after 128 tokens of context, alternating between the folders."""
+    from seatrial.export.bundle import open_bundle
+    from seatrial.export.session import Session
+
+    times: dict[str, list[float]] = {name: [] for name in folders}
+    prompt = [100 + index for index in range(_CONTEXT)]
+    sessions = {
+        name: Session(open_bundle(folder), capacity=_CONTEXT + _TOKENS + 1, threads=2)
+        for name, folder in folders.items()
+    }
+    for _ in range(rounds):
+        for name, session in sessions.items():
+            session.reset()
+            token = int(session.prefill(prompt).argmax())
+            start = time.perf_counter()
+            for _ in range(_TOKENS):
+                token = int(session.step(token).argmax())
+            times[name].append((time.perf_counter() - start) / _TOKENS * 1e3)
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def main() -> None:
+    """Export three times, measure, print a table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=Path, help="write the figures here")
+    asked = parser.parse_args()
+    with tempfile.TemporaryDirectory() as work:
+        subprocess.run([sys.executable, "-c", _DEQUANTIZE, work], check=True, capture_output=True)
+        source = Path(work) / "dequantized"
+        weights = sum(file.stat().st_size for file in source.glob("*.safetensors"))
+        folders, rows = {}, {}
+        for name, code in _EXPORTERS.items():
+            folders[name] = Path(work) / name.replace(" ", "-")
+            rows[name] = run_exporter(code, source, folders[name]) | folder_figures(folders[name])
+        decode = decode_ms(folders, asked.rounds)
+    for name, row in rows.items():
+        row["decode_ms"] = decode[name]
+    _print(rows, weights)
+    if asked.json:
+        text = json.dumps({"weights_bytes": weights, "rows": rows}, indent=2)
+        asked.json.write_text(text + "\n", encoding="utf-8")
+
+
+def _print(rows: dict[str, dict[str, float]], weights: int) -> None:
+    print(f"fp32 weights: {weights / 1e6:.0f} MB; decode at {_CONTEXT} tokens, ratio to optimum")
+    print("exporter        seconds  peak MB  x weights  file MB  nodes  decode")
+    for name, row in rows.items():
+        speed = rows["optimum"]["decode_ms"] / row["decode_ms"]
+        peak = row["peak_bytes"]
+        print(
+            f"{name:14} {row['seconds']:8.1f} {peak / 1e6:8.0f} {peak / weights:10.2f} "
+            f"{row['bytes'] / 1e6:8.0f} {row['nodes']:6.0f} {speed:6.2f}x"
+        )
+
+
+if __name__ == "__main__":
+    main()
