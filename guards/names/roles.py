@@ -30,6 +30,7 @@ _CLAUSE = re.compile(
 )
 _LARGEST_GROUP = 40  # a longer list is an index, not a choice
 _LONGEST_JOINT = 12
+_LONGEST_CLAUSE = 240  # characters on each side of the name
 _HEAD = re.compile(r" ([a-z]{3,})")
 
 Name = str  # what a name is compared by
@@ -43,7 +44,9 @@ def wrongly_placed(told: Source, heard: Source) -> Iterator[tuple[NameMention, N
         return
     ground = _Ground(heard, set(asked).union(*asked.values()))
     for sentence in split_sentences(told.text):
-        inside = [m for m in told.mentions if sentence.span[0] <= m.span[0] < sentence.span[1]]
+        inside = told.mentions_in(sentence.span)
+        if len(inside) > _LARGEST_GROUP:
+            continue
         own_words = {w for m in inside for w in stems(m.text)}
         for mention in inside:
             others: set[Name] = asked.get(_name(mention), set())
@@ -157,8 +160,8 @@ def _same_head(source: Source) -> Iterator[set[Name]]:
 
 def _clause(text: str, sentence: Span, name: Span) -> Span:
     """The part of the sentence around the name, up to the next comma or conjunction on both sides."""
-    start, end = sentence
-    for cut in _CLAUSE.finditer(text, *sentence):
+    start, end = max(sentence[0], name[0] - _LONGEST_CLAUSE), min(sentence[1], name[1] + _LONGEST_CLAUSE)
+    for cut in _CLAUSE.finditer(text, start, end):
         if cut.end() <= name[0]:
             start = cut.end()
         elif cut.start() >= name[1]:

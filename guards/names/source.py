@@ -129,6 +129,14 @@ class Source:
         known = [s for s in self.named_speakers if has_chinese(s)]
         return find_chinese(self.text, known, self._wanted)
 
+    def mentions_in(self, span: tuple[int, int]) -> list[NameMention]:
+        """Names that begin in a stretch of the text."""
+        return self.mentions[slice(*(bisect_left(self._mention_starts, place) for place in span))]
+
+    @cached_property
+    def _mention_starts(self) -> list[int]:
+        return [mention.span[0] for mention in self.mentions]
+
     @cached_property
     def people(self) -> People:
         """The Chinese people, each once."""

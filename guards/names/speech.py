@@ -105,8 +105,8 @@ def _named_speakers(told: Source, sentence: Span, labels: tuple[str, ...]) -> li
     ]
     found += [
         (label, mention.span)
-        for mention in told.mentions
-        if sentence[0] <= mention.span[0] < sentence[1] and (label := speaker_of(mention, labels))
+        for mention in told.mentions_in(sentence)
+        if (label := speaker_of(mention, labels))
     ]
     kept: list[tuple[str, Span]] = []
     for label, span in sorted(found, key=lambda f: (f[1][0], -f[1][1])):
