@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -126,6 +127,18 @@ class Phase:
     device_s: float = 0.0
     host_s: float = 0.0
     limited: int = 0  # steps in which the host was slower than the device
+    host_steps_s: list[float] = field(default_factory=list)  # of the child that finished, step by step
+
+    @property
+    def first_step_s(self) -> float | None:
+        """The first step after opening: with mapped weights it pays for reading them in."""
+        return self.host_steps_s[0] if self.host_steps_s else None
+
+    @property
+    def steady_step_s(self) -> float | None:
+        """Median of the later half of the steps."""
+        later = self.host_steps_s[len(self.host_steps_s) // 2 :]
+        return statistics.median(later) if later else None
 
 
 @dataclass(frozen=True)
@@ -195,6 +208,7 @@ class RunResult:
     # What `seatrial plan` says of this job, and of the same job in other formats and on other devices.
     plan: dict[str, Any] = field(default_factory=dict)
     planned: tuple[dict[str, Any], ...] = ()
+    thresholds: dict[str, Any] = field(default_factory=dict)  # of the breakdown guard, in force
     source: Path | None = None  # the transcript as it was read, kept for reports
     notes: tuple[str, ...] = field(default=())
 
@@ -236,6 +250,8 @@ class RunResult:
                 "tokens": self.decode.tokens,
                 "device_ms_per_token": _ms_each(self.decode.device_s, self.decode.steps),
                 "host_ms_per_token": _ms_each(self.decode.host_s, self.decode.steps),
+                "host_ms_first": _ms(self.decode.first_step_s),
+                "host_ms_steady": _ms(self.decode.steady_step_s),
                 "weight_bytes_per_token": self.weight_bytes_per_token,
                 "kv_bytes_per_token": self.kv_bytes_per_token,
                 "host_limited": _share(self.decode.limited, self.decode.steps),
@@ -252,6 +268,7 @@ class RunResult:
             "would_fit_bytes": self.would_fit_bytes,
             "trace": str(self.trace),
             "source": str(self.source) if self.source else None,
+            "thresholds": self.thresholds,
             "plan": self.plan,
             "planned": list(self.planned),
             "notes": list(self.notes),
@@ -261,6 +278,10 @@ class RunResult:
 def _ms_each(seconds: float, steps: int) -> float | None:
     """Milliseconds per step; None when no step was made."""
     return 1e3 * seconds / steps if steps else None
+
+
+def _ms(seconds: float | None) -> float | None:
+    return None if seconds is None else 1e3 * seconds
 
 
 def _share(part: int, whole: int) -> float | None:

@@ -178,6 +178,7 @@ class Writer:
         if way.ballast_bytes:
             self._worker.hold_ballast(way.ballast_bytes)
         self._held = []
+        self.decode.host_steps_s.clear()
 
     def _generate(self, ids: list[int], max_tokens: int, row: dict[str, Any]) -> Written:
         assert self._worker is not None
@@ -253,6 +254,7 @@ class Writer:
         self.decode.steps += 1
         self.decode.device_s += device_s
         self.decode.host_s += host_s
+        self.decode.host_steps_s.append(host_s)
         self.decode.limited += limited or (not self._settings.real_pace and host_s > device_s)
 
     def _finish(self, event: Event, steps: list[float], rest: str) -> None:
