@@ -5,7 +5,7 @@
 For each format: ceilings of 2, 1 and 0.5 times the weights' bytes plus what a child without a model
 takes, so that the weights are what is squeezed. Columns: outcome, ms/token (median of the last tokens)
 and the first token's seconds, private and file-backed peak in MB. Then: int8 on the heap under 160 MB,
-which is killed, and the automatic retry; private bytes of mapped int8 above a child without a model; and
+which is killed, and the automatic retry; private bytes of mapped int8 above an empty session; and
 mapped over heap, ms/token with ample memory, alternating.
 """
 
@@ -13,10 +13,15 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import tempfile
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests/simulate"))
+
+from scripted import write_scripted_bundle
 
 from seatrial.export.bundle import Bundle
 from seatrial.export.prepacked import prepare_mapped
@@ -99,21 +104,32 @@ def table(bundles: dict[str, Bundle], prompt: list[int], tokens: int, empty: Mem
     )
     for name, bundle in bundles.items():
         for factor in (2.0, 1.0, 0.5):
-            ceiling = int(factor * bundle.weight_bytes + empty.private_bytes + 30_000_000)
+            ceiling = int(factor * bundle.weight_bytes + empty.private_bytes)
             for weights in ("heap", "mapped"):
                 row = measure(bundle, weights, ceiling, prompt, tokens)
                 show(name, weights, f"{ceiling / 1e6:.0f} ({factor:g}x)", row)
 
 
-def empty_child(bundle: Bundle) -> MemoryUse:
-    """A child that opened an int8 bundle's smallest neighbour: interpreter and libraries alone."""
-    with open_ceiling(AMPLE) as ceiling, Worker(ceiling) as worker:
-        time.sleep(0.2)
-        del bundle
-        return worker.close()
+def empty_session(capacity: int) -> MemoryUse:
+    """A child with a session that holds next to nothing: interpreter, libraries and the engine alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        tiny = write_scripted_bundle(Path(folder) / "tiny", "Nothing.")
+        with open_ceiling(AMPLE) as ceiling, Worker(ceiling) as worker:
+            worker.open(
+                bundle=str(tiny),
+                capacity=capacity,
+                threads=None,
+                weights="heap",
+                thresholds=asdict(DEAF),
+                eos=[],
+            )
+            list(
+                worker.generate(keep=0, ids=[1, 2, 3], max_tokens=8, chunk=512, prefill_s=None, decode_s=None)
+            )
+            return worker.close()
 
 
-def ample(bundle: Bundle, prompt: list[int], tokens: int, rounds: int = 3) -> None:
+def ample(bundle: Bundle, prompt: list[int], tokens: int, empty: MemoryUse, rounds: int = 5) -> None:
     """Mapped over heap with memory to spare, alternating, and mapped private bytes above an empty session."""
     heap, mapped, private = [], [], []
     for _ in range(rounds):
@@ -123,7 +139,11 @@ def ample(bundle: Bundle, prompt: list[int], tokens: int, rounds: int = 3) -> No
         private.append(row.peak.private_bytes)
     ratios = [b / a for a, b in zip(heap, mapped, strict=True)]
     told = f"{statistics.median(ratios):.3f} ({min(ratios):.3f} .. {max(ratios):.3f})"
-    print(f"int8, ample memory: mapped over heap {told}, mapped private peak {max(private) / 1e6:.1f} MB")
+    above = (max(private) - empty.private_bytes) / 1e6
+    print(
+        f"int8, ample memory: mapped over heap {told}; mapped private peak {above:.1f} MB above an empty "
+        "session"
+    )
 
 
 def retry(model: str | None) -> None:
@@ -160,10 +180,10 @@ def main() -> None:
         "int4": ensure_bundle(options.model, "int4", "int8"),
     }
     prompt = Tokenizer.load(bundles["int4"].folder).encode(read_transcript("sample:en"))[:128]
-    empty = empty_child(bundles["int8"])
-    print(f"a child without a model: {empty.private_bytes / 1e6:.1f} MB private")
+    empty = empty_session(len(prompt) + options.tokens + 32)
+    print(f"an empty session: {empty.private_bytes / 1e6:.1f} MB private")
     table(bundles, prompt, options.tokens, empty)
-    ample(bundles["int8"], prompt, options.tokens)
+    ample(bundles["int8"], prompt, options.tokens, empty)
     retry(options.model)
 
 
