@@ -63,7 +63,7 @@ def check_names(
     writes in the other script is compared by its sound. Raises `UserError` for a policy that names no reason.
     """
     chosen = Severities(policy)
-    told, heard = Source(summary), Source(source, known)
+    told, heard = Source(summary, labelled=False), Source(source, known)
     told.known_from(heard)
     heard.only_for(told.mentions)
     judged = _merged(_looked_up(told, heard, transliterate), _misplaced(told, heard))

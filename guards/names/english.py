@@ -85,9 +85,20 @@ def find_english(text: str, known: Collection[tuple[str, ...]] = ()) -> list[Nam
         for run in _runs(text, words)
         if (mention := _mention(text, words, run, elsewhere, lexicon)) is not None
     ]
-    mentions = _doubt_headings(mentions, headings)
+    mentions = [_as_known(mention, set(known)) for mention in _doubt_headings(mentions, headings)]
     mentions += _lower_case(text, words, known, mentions, lexicon)
     return sorted(mentions, key=lambda m: m.span)
+
+
+def _as_known(mention: NameMention, known: set[tuple[str, ...]]) -> NameMention:
+    """A name that a known person has, whole or in part, is a person's."""
+    words = tuple(fold(m.group()) for m in WORD.finditer(mention.given or mention.text))
+    if mention.kind != "name" or not (
+        words in known or (len(words) == 1 and any(words[0] in k for k in known))
+    ):
+        return mention
+    surname = (mention.given or mention.text).split()[-1] if len(words) > 1 else None
+    return replace(mention, kind="person", surname=surname, certain=True)
 
 
 def _runs(text: str, words: list[Token]) -> Iterator[tuple[int, int]]:
@@ -172,7 +183,7 @@ def _everyday(token: Token, lexicon: EnglishLexicon) -> bool:
     if "&" in token.text:
         return False
     head = re.split(rf"[{APOSTROPHES}]", token.text)[0].lower()
-    return not {head, token.folded}.isdisjoint(lexicon.everyday | lexicon.small)
+    return not {head, token.folded}.isdisjoint(lexicon.everyday | lexicon.small | lexicon.openers)
 
 
 def _certain(

@@ -56,6 +56,7 @@ class EnglishLexicon:
     reporting: frozenset[str]
     third_person: frozenset[str]
     everyday: frozenset[str]
+    openers: frozenset[str]
 
 
 @cache

@@ -32,8 +32,10 @@ def folded_words(text: str) -> Folded:
 class Source:
     """A text with what its names are compared by."""
 
-    def __init__(self, text: str, known: Iterable[str] = ()) -> None:
+    def __init__(self, text: str, known: Iterable[str] = (), *, labelled: bool = True) -> None:
+        """`labelled` is False for a summary: what stands before a colon there is a heading, not a speaker."""
         self.text = text
+        self._labelled = labelled
         self.known = tuple(known)
         self._wanted: Callable[[str], object] = has_chinese
 
@@ -56,7 +58,7 @@ class Source:
 
     @cached_property
     def turns(self) -> list[Turn]:
-        return read_turns(self.text)
+        return read_turns(self.text) if self._labelled else []
 
     @cached_property
     def speakers(self) -> tuple[str, ...]:

@@ -14,10 +14,12 @@ from dataclasses import replace
 from itertools import zip_longest
 
 from seatrial.errors import UserError
+from seatrial.guards.names.lexicon import chinese
 from seatrial.guards.transcript import Turn, parse_transcript
 
 _LOWER_LABEL = re.compile(r"^[ \t]*([a-z][a-z .'’_\-]{0,38}?(?: [a-z0-9])?)[ \t]*:[ \t]", re.MULTILINE)
 _INLINE_LABEL = re.compile(r"(?:(?<=[.!?…)(\"”*] )|(?<=^))([A-Z][\w'’.\-]*(?: [A-Z][\w'’.\-]*){0,2}): ")
+_HAN_LABEL = re.compile(r"[\u3400-\u9fff]+")
 _GENERIC = re.compile(
     r"(?:speaker|participant|unknown|user|host|moderator|interviewer|interviewee|男|女|发言人|说话人|嘉宾|主持人|与会者"
     r"|参会者|听众|客户|记者|甲方|乙方|甲|乙|丙)[\s_\-#]*[a-z0-9一二三四五六七八九十]*",
@@ -38,8 +40,11 @@ def read_turns(text: str) -> list[Turn]:
 
 
 def is_generic(label: str) -> bool:
-    """`Speaker 1` and 主持人 are roles in the recording, not names."""
-    return _GENERIC.fullmatch(label.strip()) is not None
+    """`Speaker 1`, 主持人 and 财务 are roles, not names."""
+    bare = label.strip()
+    if _GENERIC.fullmatch(bare):
+        return True
+    return _HAN_LABEL.fullmatch(bare) is not None and chinese().surname_of(bare.lstrip("老小阿")) is None
 
 
 def _plain_label(turn: Turn) -> Turn:
