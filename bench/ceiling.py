@@ -120,7 +120,7 @@ def empty_session(capacity: int) -> MemoryUse:
                 capacity=capacity,
                 threads=None,
                 weights="heap",
-                thresholds=asdict(DEAF),
+                thresholds=asdict(Thresholds()),
                 eos=[],
             )
             list(

@@ -1,80 +1,79 @@
-"""Runs the suite of faults and writes docs/faults.md, or tries every fault in every family.
+"""Every file operation of an export, a quantization, a packing and a run fails in turn, or the process
+dies there.
 
-    python bench/faults.py --write          the table of the documentation
-    python bench/faults.py --all --seed 7   every fault in every family, with other places
+    python bench/faults.py [--jobs export quantize prepack run] [--how fail kill size]
 
-The tiny models are those of the tests.
+The sweep of `tests/simulate/test_every_write.py` with export in it, which needs torch and a minute or
+more. One line per sweep: how many operations were hit, what was found at the target after them, whether
+anything was broken or a temporary file outlived a failure, and whether the next undisturbed job worked.
+Exit code 1 if not.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import subprocess
 import sys
 import tempfile
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests" / "export"))
-
-from tiny_exports import make_all  # noqa: E402
-from tiny_models import FAMILIES  # noqa: E402
-from verifying import Verifier, draw  # noqa: E402
-
-from seatrial.export.faults.mutate import SUITE  # noqa: E402
-from seatrial.export.faults.table import DOCUMENT, Row, place_fault, render  # noqa: E402
-
-TABLE_SEED = 20  # the one that the tests use
+DRIVER = Path(__file__).resolve().parents[1] / "tests/simulate/nth_operation.py"
+WHOLE = {
+    "export": {"int8", "fp32"},
+    "quantize": {"int8", "int4"},
+    "prepack": {"nothing", "whole"},
+    "run": {"nothing", "The budget of the trade fair is $35,000."},
+}
 
 
-def main() -> None:
-    """Parse, run, print."""
+def sweep(how: str, job: str) -> bool:
+    """Runs one sweep and prints its line; whether all was well."""
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run(
+            [sys.executable, str(DRIVER), how, job, str(Path(folder) / "work")],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(DRIVER.parent), *sys.path[1:]])},
+        )
+    if done.returncode:
+        print(f"{job:<9} {how:<5} the driver failed: {done.stderr.strip().splitlines()[-1]}")
+        return False
+    *rows, again = [json.loads(line) for line in done.stdout.splitlines()]
+    return tell(how, job, rows, again)
+
+
+def tell(how: str, job: str, rows: list[dict[str, Any]], again: dict[str, Any]) -> bool:
+    wrong = [row for row in rows if "surprise" in row or row["found"] not in WHOLE[job]]
+    left = [row for row in rows if row.get("code") == 1 and row["left"]]
+    works = again["code"] == 0 and not again["left"]
+    found = ", ".join(
+        f"{count}x {what[:24]}" for what, count in Counter(r.get("found", "?") for r in rows).items()
+    )
+    verdict = "ok" if works and not wrong and not left else f"NOT OK {wrong[:1]} {left[:1]}"
+    print(
+        f"{job:<9} {how:<5} {len(rows):>3} faults; found {found}; next job works: {works}; {verdict}",
+        flush=True,
+    )
+    return verdict == "ok"
+
+
+def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--write", action="store_true", help="write docs/faults.md")
+    parser.add_argument("--jobs", nargs="+", choices=WHOLE, default=list(WHOLE))
     parser.add_argument(
-        "--all", action="store_true", help="every fault in every family that has a place for it"
+        "--how", nargs="+", choices=("fail", "kill", "size"), default=["fail", "kill", "size"]
     )
-    parser.add_argument("--seed", type=int, default=TABLE_SEED)
-    asked = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        verifier = Verifier(make_all(Path(folder)))
-        rows = _every(verifier, asked.seed) if asked.all else _drawn(verifier, asked.seed)
-    _summary(rows)
-    if asked.write:
-        (ROOT / DOCUMENT).parent.mkdir(exist_ok=True)
-        (ROOT / DOCUMENT).write_text(render(rows), encoding="utf-8")
-
-
-def _drawn(verifier: Verifier, seed: int) -> list[Row]:
-    return [
-        place_fault(verifier, list(FAMILIES), number, draw(entry[0], seed))
-        for number, entry in enumerate(SUITE)
-    ]
-
-
-def _every(verifier: Verifier, seed: int) -> list[Row]:
-    rows = []
-    for family in FAMILIES:
-        alarms = verifier(family).faults
-        print(f"{family}: clean, {len(alarms)} false alarms", flush=True)
-        for number, entry in enumerate(SUITE):
-            try:
-                rows.append(place_fault(verifier, [family], number, draw(entry[0] + family, seed)))
-            except LookupError:
-                continue
-            if not rows[-1].named:
-                print(f"  {rows[-1]}", flush=True)
-    return rows
-
-
-def _summary(rows: list[Row]) -> None:
-    detected, named = sum(row.detected for row in rows), sum(row.named for row in rows)
-    print(
-        f"{len(rows)} faults: {detected} detected, "
-        f"{named} named with kind and place ({named / len(rows):.1%})"
-    )
+    options = parser.parse_args()
+    fine = [sweep(how, job) for job in options.jobs for how in options.how]
+    return 0 if all(fine) else 1
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

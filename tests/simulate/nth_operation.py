@@ -1,6 +1,6 @@
 """Makes the n-th file operation of a job fail, or the process die before it, for every n: run as a program.
 
-    python nth_operation.py fail|kill quantize|prepack|run WORK_FOLDER
+    python nth_operation.py fail|kill|size quantize|prepack|run|export WORK_FOLDER
 
 An audit hook sees every open-for-writing, rename, unlink, mkdir and rmdir that Python makes; for native
 writers (onnxruntime saves the packed weights itself) and for each write in between, `sizes` lowers the
@@ -84,7 +84,19 @@ def run(work: Path) -> None:
         raise SystemExit(1)
 
 
-JOBS: dict[str, Callable[[Path], None]] = {"quantize": quantize, "prepack": prepack, "run": run}
+def export(work: Path) -> None:
+    from seatrial.export.source import resolve
+    from seatrial.export.to_onnx import export_bundle
+
+    export_bundle(resolve(work / "source"), work / "target")
+
+
+JOBS: dict[str, Callable[[Path], None]] = {
+    "quantize": quantize,
+    "prepack": prepack,
+    "run": run,
+    "export": export,
+}
 
 
 def attempt(how: str, name: str, work: Path, at: int) -> dict[str, object]:
@@ -138,7 +150,7 @@ def state(name: str, work: Path) -> dict[str, object]:
     left = sorted(
         str(p.relative_to(work)) for p in work.rglob("*") if ".partial" in p.name or ".part" in p.suffix
     )
-    if name == "quantize":
+    if name in ("quantize", "export"):
         try:
             found = open_bundle(target).info.get("weights", "fp32") if target.exists() else "nothing"
         except UserError as error:
@@ -162,8 +174,10 @@ def main() -> None:
     import seatrial.simulate.run  # noqa: F401 - once here, not once per fork
 
     write_scripted_bundle(work / "model", RIGHT)
-    if name in ("prepack", "quantize"):
+    if name != "run":
         _warm_up(work)
+    if name == "export":
+        _tiny_source(work)
     steps = range(1, 400) if how != "size" else [0, 1, 100, 1000, 4096, 20000, 100000, 300000]
     for at in steps:
         _put_old_one_back(name, work)
@@ -176,7 +190,7 @@ def main() -> None:
 
 def _put_old_one_back(name: str, work: Path) -> None:
     """Before each attempt an older bundle (int8) lies where the new one (int4) is to go."""
-    if name == "quantize":
+    if name in ("quantize", "export"):
         for leftover in [work / "target", *work.glob(".target*")]:
             shutil.rmtree(leftover, ignore_errors=True)
         shutil.copytree(work / "quantized", work / "target")
@@ -192,6 +206,20 @@ def _warm_up(work: Path) -> None:
         quantize_bundle(open_bundle(work / "model"), work / "quantized", weights="int8", kv="fp32", floor=0.0)
         os._exit(0)
     os.waitpid(pid, 0)
+
+
+def _tiny_source(work: Path) -> None:
+    """A tiny random llama with the scripted model's tokenizer, and torch imported once, on one thread."""
+    sys.path.insert(0, str(Path(__file__).parents[1] / "export"))
+    import torch
+    from tiny_models import save
+
+    import seatrial.export.to_onnx  # noqa: F401
+
+    torch.set_num_threads(1)
+    save("llama", work / "source")
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        shutil.copyfile(work / "model" / name, work / "source" / name)
 
 
 def _again(name: str, work: Path) -> dict[str, object]:
