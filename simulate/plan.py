@@ -150,6 +150,7 @@ class Plan:
             "kv_factor": self.runtime.decode.kv_factor,
             "step_s": self.runtime.decode.step_s,
             "prefill_flops": self.cost.prefill_flops(self.job.prompt_tokens),
+            "decode_flops_per_token": self.cost.decode_flops(middle),
             "effective_ops": effective_ops(self.device, self.runtime),
         }
 
@@ -197,9 +198,9 @@ def plan(architecture: Architecture, device: Device, runtime: Runtime, job: Job)
 def job_cost(architecture: Architecture, runtime: Runtime, job: Job) -> ModelCost:
     """The model's cost in the job's formats, or the file's own, or the runtime's."""
     weights = job.weights or ("stored" if architecture.stored else runtime.weights)
-    return model_cost(
-        architecture, weights=weights, kv=job.kv or runtime.kv, latent_cache=runtime.memory.latent_cache
-    )
+    stored_kv = architecture.stored.kv if architecture.stored else None
+    kv = job.kv or stored_kv or runtime.kv
+    return model_cost(architecture, weights=weights, kv=kv, latent_cache=runtime.memory.latent_cache)
 
 
 def job_memory(architecture: Architecture, cost: ModelCost, runtime: Runtime, job: Job) -> Memory:

@@ -5,6 +5,7 @@ Reads what `setup`, `writer` and `course` kept; decides nothing but the status.
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from seatrial.devices.device import Device
@@ -107,6 +108,7 @@ def build_result(
         stand_in=basis.stand_in.name if basis.stand_in else None,
         plan=planned_as_run(*_planned(setup, writer)),
         planned=tuple(alternatives(*_planned(setup, writer))),
+        thresholds=asdict(basis.thresholds.breakdown),
         source=setup.job.out / SOURCE,
         notes=tuple(notes),
     )

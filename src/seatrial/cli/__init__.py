@@ -18,7 +18,20 @@ from seatrial.errors import EXIT_BAD_INPUT, EXIT_DONE, EXIT_INTERRUPTED, UserErr
 
 def build_app() -> typer.Typer:
     """All commands in one app: the only place where they meet."""
-    from seatrial.cli import check, damage, devices, doctor, export, ops, plan, quantize, run, trace, tune
+    from seatrial.cli import (
+        check,
+        damage,
+        devices,
+        doctor,
+        export,
+        ops,
+        plan,
+        quantize,
+        report,
+        run,
+        trace,
+        tune,
+    )
 
     app = typer.Typer(
         add_completion=False,
@@ -37,6 +50,7 @@ def build_app() -> typer.Typer:
     app.command("damage")(damage.damage)
     app.command("trace")(trace.trace)
     app.command("tune")(tune.tune)
+    app.command("report")(report.report)
     app.command("doctor")(doctor.doctor)
     return app
 
