@@ -24,7 +24,7 @@ BYTE_UNITS = {
     "GiB": 2**30,
     "TiB": 2**40,
 }
-TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
+TIME_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}
 OPS_UNITS = {
     "GOPS": 1e9,
     "GFLOPS": 1e9,
@@ -112,6 +112,10 @@ def _split(text: str, what: str, example: str) -> tuple[float, str]:
 def _factor(unit: str, units: dict[str, float] | dict[str, int], text: str, what: str, known: str) -> float:
     if unit in units:
         return units[unit]
+    if not unit:
+        raise UserError(
+            f"{text!r} is not {what}: a unit is missing, one of {known}, as in {text}{next(iter(units))}"
+        )
     near = [name for name in units if name.lower() == unit.lower() or (unit and name.startswith(unit))]
     hint = f"; write {' or '.join(dict.fromkeys(near))} if that is meant" if near else ""
     raise UserError(f"{text!r} is not {what}: unit {unit!r} is not one of {known}{hint}")

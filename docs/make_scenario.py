@@ -129,10 +129,11 @@ def figures_of(plans: list[tuple[str, Plan]]) -> dict[str, Any]:
 def give_up() -> str:
     """The smallest changes that clear memory and a deadline."""
     made = planned(read(GROUPED_HEADS), "int4", "fp16", deadline_s=20.0)
-    lines = [
-        f"| {entry['action']} | {format_time(entry['total_s']['mid'])} | {format_bytes(entry['peak_bytes'])} |\n"
+    cells = [
+        (entry["action"], format_time(entry["total_s"]["mid"]), format_bytes(entry["peak_bytes"]))
         for entry in made.fallbacks
     ]
+    lines = ["| " + " | ".join(line) + " |\n" for line in cells]
     roomy = attrs.evolve(made.job, other_programs_bytes=0, deadline_s=None)
     alone = plan(read(GROUPED_HEADS), made.device, made.runtime, roomy)
     closing = (

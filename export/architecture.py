@@ -9,6 +9,7 @@ here.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,10 @@ from typing import Any
 import attrs
 
 from seatrial.errors import UserError
+
+HUB_ID = re.compile(r"[\w.-]+(/[\w.-]+)?")
+FETCH_TIMEOUT_S = 10.0
+MAX_CONFIG_BYTES = 8 << 20
 
 
 @attrs.frozen
@@ -48,10 +53,14 @@ class Layer:
 
 @attrs.frozen
 class Stored:
-    """Weights as they lie in a file: bytes in all, and the share of the lookup table and of the experts."""
+    """Weights as they lie in a file: bytes in all, and the share of the lookup table and of the experts.
+
+    `kv` is the cache format that a bundle's graph was made for.
+    """
 
     format: str
     total_bytes: int
+    kv: str | None = None
     embedding_bytes: int | None = None
     expert_bytes: int | None = None
 
@@ -142,22 +151,45 @@ def read_architecture(path: Path) -> Architecture:
     return architecture_of_config(read_json(path), name=name)
 
 
-def hub_config(model: str) -> Path:
-    """The config.json of a hub id: from the local hub cache, else downloaded (a few kB, never the weights).
+def architecture_of_hub(model: str) -> Architecture:
+    """The architecture of a hub id: its config.json from the hub's cache, else fetched (a few kB).
 
     Raises:
-        UserError: no such id, or no network.
+        UserError: not a hub id, no such model, or no network and nothing in the cache.
     """
-    from huggingface_hub import hf_hub_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+    from huggingface_hub import hf_hub_url, try_to_load_from_cache
+
+    if HUB_ID.fullmatch(model) is None:
+        raise UserError(f"{model}: neither a file or folder nor a hub id such as owner/name")
+    kept = try_to_load_from_cache(model, "config.json")
+    if isinstance(kept, str):
+        return architecture_of_config(read_json(Path(kept)), name=model)
+    return architecture_of_config(_fetch_json(hf_hub_url(model, "config.json"), model), name=model)
+
+
+def _fetch_json(url: str, model: str) -> dict[str, Any]:
+    """One small JSON object from the hub, in one attempt."""
+    from urllib.error import HTTPError
+    from urllib.request import Request, urlopen
+
+    from huggingface_hub.utils import build_hf_headers
 
     try:
-        return Path(hf_hub_download(model, "config.json"))
-    except (HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, OSError) as error:
+        with urlopen(Request(url, headers=build_hf_headers()), timeout=FETCH_TIMEOUT_S) as response:
+            value = json.loads(response.read(MAX_CONFIG_BYTES))
+    except HTTPError as error:
         raise UserError(
-            f"{model}: neither a local file or folder nor a hub id that can be read now "
-            f"({type(error).__name__}); give a path, or check the name and the network"
+            f"{model}: no local file or folder, and the hub answers {error.code} {error.reason}"
         ) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise UserError(
+            f"{model}: no local file or folder, not in the hub's cache, and the hub cannot be read "
+            f"({reason}); give a path, or connect to a network"
+        ) from None
+    if not isinstance(value, dict):
+        raise UserError(f"{model}: the hub's config.json is not a JSON object")
+    return value
 
 
 def architecture_of_config(config: Mapping[str, Any], *, name: str) -> Architecture:
@@ -199,6 +231,9 @@ def _stored_in_bundle(folder: Path) -> Stored | None:
         return None
     data = [path for path in folder.glob("model.onnx*") if path.is_file()]
     info = read_json(folder / "seatrial.json") if (folder / "seatrial.json").is_file() else {}
+    kv = info.get("kv")
     return Stored(
-        format=str(info.get("weights") or "fp32"), total_bytes=sum(path.stat().st_size for path in data)
+        format=str(info.get("weights") or "fp32"),
+        total_bytes=sum(path.stat().st_size for path in data),
+        kv=kv if isinstance(kv, str) else None,
     )

@@ -89,13 +89,13 @@ def _architecture(model: str) -> Any:
     """The architecture behind `--model`: a local path as it is, else only the config.json of a hub id."""
     from pathlib import Path
 
-    from seatrial.export.architecture import hub_config, read_architecture
+    from seatrial.export.architecture import architecture_of_hub, read_architecture
 
     path = Path(model)
     looks_local = (
         path.exists() or model.startswith((".", "/", "~")) or path.suffix in (".gguf", ".json", ".onnx")
     )
-    return read_architecture(path.expanduser()) if looks_local else read_architecture(hub_config(model))
+    return read_architecture(path.expanduser()) if looks_local else architecture_of_hub(model)
 
 
 def _print_plan(plan: Plan, quiet: bool) -> None:
