@@ -34,12 +34,22 @@ def check(
     policy: Policy | None = None,
 ) -> CheckResult:
     """Checks every figure and every name of `summary` against `source`."""
-    reports = (
-        check_numbers(summary, source, meeting_date=meeting_date, locale=locale, policy=policy),
-        check_names(summary, source, policy=policy.names if policy else None),
-    )
+    numbers = check_numbers(summary, source, meeting_date=meeting_date, locale=locale, policy=policy)
+    names = check_names(summary, source, policy=policy.names if policy else None)
+    reports = (numbers, _without_dates(names, numbers))
     findings = sorted((f for report in reports for f in report.findings), key=lambda f: (f.span, f.guard))
     return CheckResult(worst(report.verdict for report in reports), tuple(findings), reports)
+
+
+def _without_dates(names: GuardReport, numbers: GuardReport) -> GuardReport:
+    """Names of days and months that the number guard has judged as part of a date are judged once."""
+    dates = [finding.span for finding in numbers.findings]
+    kept = tuple(
+        f
+        for f in names.findings
+        if f.kind != "calendar" or not any(a < f.span[1] and f.span[0] < b for a, b in dates)
+    )
+    return GuardReport(names.guard, worst(finding.verdict for finding in kept), kept)
 
 
 def evidence(finding: Finding, source: str) -> str | None:
