@@ -77,22 +77,24 @@ class LoopCounter:
         self.periods: NDArray[np.int64] = np.arange(1, longest_phrase + 1)
 
     def push(self, token: int) -> None:
-        self._same = np.where(self._past == token, self._same + 1, 0)
+        self._same += 1
+        self._same *= self._past == token
         self._past[1:] = self._past[:-1]
         self._past[0] = token
 
-    def covered(self) -> NDArray[np.int64]:
-        """Tokens at the end that are one phrase of each period again and again, its first time included."""
-        return self._same + self.periods
-
     def best(self, least_tokens: int) -> tuple[float, int]:
-        """(times in a row, period) of the phrase repeated most often over at least `least_tokens`; (1.0,
-        0): none.
+        """(times in a row, period) of the phrase repeated most often over at least `least_tokens`.
+
+        (1.0, 0) when there is none.
         """
-        times = np.where(self.covered() >= least_tokens, self.covered() / self.periods, 1.0)
-        times[self._same == 0] = 1.0
+        repeated = np.flatnonzero(self._same)
+        periods = self.periods[repeated]
+        covered = self._same[repeated] + periods  # tokens, the phrase's first time included
+        times = covered[covered >= least_tokens] / periods[covered >= least_tokens]
+        if not len(times):
+            return 1.0, 0
         place = int(times.argmax())
-        return (float(times[place]), place + 1) if times[place] > 1.0 else (1.0, 0)
+        return float(times[place]), int(periods[covered >= least_tokens][place])
 
 
 class WindowCounter:
