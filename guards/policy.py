@@ -32,6 +32,10 @@ NUMBER_SEVERITY: Mapping[str, Verdict] = {
     # Small counts and ordinals are often the summary's own counting: three people, the second point.
     "small count.not found": Verdict.WARN,
     "small count.other unit": Verdict.WARN,
+    # "One" and 一个 are articles more often than counts.
+    "one.not found": Verdict.OK,
+    "one.other unit": Verdict.OK,
+    "one.wrong role": Verdict.OK,
     "small ordinal.not found": Verdict.WARN,
     "small ordinal.other unit": Verdict.WARN,
     # COVID-19 where the source says COVID: a name with a number.
@@ -41,7 +45,7 @@ NUMBER_SEVERITY: Mapping[str, Verdict] = {
 
 NUMBER_REASONS = tuple(key for key in NUMBER_SEVERITY if "." not in key)
 NUMBER_KINDS = (
-    "count", "small count", "amount", "percent", "percentage_point", "basis_point", "ratio", "ordinal", "small ordinal",
+    "count", "small count", "one", "amount", "percent", "percentage_point", "basis_point", "ratio", "ordinal", "small ordinal",
     "date", "vague date", "time", "duration", "weekday", "measure", "identifier", "named code", "unread",
 )  # fmt: skip
 

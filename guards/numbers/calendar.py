@@ -50,7 +50,7 @@ def compare_calendar(
     wanted = dict(quantity.fields)
     same = [c for stated, c in calendar.like(wanted) if _covers(stated, wanted)]
     if same:
-        return _same(quantity, same)
+        return _same(quantity, same, wanted)
     candidates = calendar.all
     other = next((c for _, c in candidates if c.other and _covers(dict(c.other), wanted)), None)
     if other is not None:
@@ -64,12 +64,19 @@ def compare_calendar(
     return ("ambiguous" if _needs_the_day(wanted, candidates) else "not found"), near
 
 
-def _same(quantity: Quantity, candidates: list[Quantity]) -> tuple[str, Quantity]:
+def _same(quantity: Quantity, candidates: list[Quantity], wanted: dict[str, int]) -> tuple[str, Quantity]:
     exact = next((c for c in candidates if c.text.lower() == quantity.text.lower()), None)
     if exact is not None:
         return "exact", exact
-    clear = next((c for c in candidates if bool(c.other) == bool(quantity.other)), None)
+    clear = next((c for c in candidates if _one_reading(quantity, c, wanted)), None)
     return ("ambiguous", candidates[0]) if clear is None else ("written otherwise", clear)
+
+
+def _one_reading(quantity: Quantity, candidate: Quantity, wanted: dict[str, int]) -> bool:
+    """Neither side leaves open which is the day and which the month, or what is wanted holds in both readings."""
+    if candidate.other and not _covers(dict(candidate.other), wanted):
+        return bool(quantity.other)
+    return not quantity.other or bool(candidate.other)
 
 
 def _covers(stated: dict[str, int], wanted: dict[str, int]) -> bool:

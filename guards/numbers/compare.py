@@ -226,8 +226,13 @@ def _compare_value(quantity: Quantity, summary: str, source: Source) -> Match:
     if quantity.high is not None:
         return _compare_range(quantity, name, value, source)
     steps = (_same_value, _rounded, _approximate, _in_range)
+    counted = quantity.kind == COUNT and bool(counted_nouns(summary, quantity.span[1]))
     for step in steps:
         found = step(quantity, name, value, source)
+        if found and counted:  # 2.5 vans are not 2.5 tons: the noun is the unit
+            found = (found[0], [q for q in found[1] if q.kind in (COUNT, ORDINAL)])
+        if found and not found[1]:
+            found = None
         if found:
             reason, candidates = found
             return _bound(quantity, reason, candidates, summary, source)
@@ -249,7 +254,11 @@ def _same_value(quantity: Quantity, name: str, value: Decimal, source: Source) -
             if exact
             else ("written otherwise", singles)
         )
-    loose = [q for q in source.plain.get(abs(quantity.value or Decimal(0)), []) if _loosely(quantity, q)]
+    loose = [
+        q
+        for q in source.plain.get(abs(quantity.value or Decimal(0)), [])
+        if _loosely(quantity, q) and not (q.kind == COUNT and counted_nouns(source.folded, q.span[1]))
+    ]
     return ("written otherwise", loose) if loose else None
 
 
@@ -354,17 +363,26 @@ def _digits_shown(quantity: Quantity) -> int:
 
 
 def _in_range(quantity: Quantity, name: str, value: Decimal, source: Source) -> _Found:
+    """The best that any range of the source says about a single value."""
+    found: dict[str, list[Quantity]] = defaultdict(list)
     for candidate in source.ranges.get(name, []):
-        low, high = base_value(candidate, candidate.value), base_value(candidate, candidate.high)
-        if low is None or high is None or not _units_agree(quantity, candidate):
-            continue
-        if value == low and candidate.bound:
-            return "approximate", [candidate]
-        if value in (low, high) and not candidate.bound:
-            return "one end", [candidate]
-        if low < value < high and (quantity.bound or candidate.bound == "about"):
-            return "range", [candidate]
-    return None
+        reason = _place_in_range(quantity, value, candidate)
+        if reason is not None and _units_agree(quantity, candidate):
+            found[reason].append(candidate)
+    best = next((reason for reason in ("approximate", "range", "one end") if reason in found), None)
+    return None if best is None else (best, found[best])
+
+
+def _place_in_range(quantity: Quantity, value: Decimal, candidate: Quantity) -> str | None:
+    low, high = base_value(candidate, candidate.value), base_value(candidate, candidate.high)
+    if low is None or high is None:
+        return None
+    if value == low and candidate.bound:
+        return "approximate"
+    if value in (low, high) and not candidate.bound:
+        return "one end"
+    inside = low < value < high and (quantity.bound or candidate.bound == "about")
+    return "range" if inside else None
 
 
 def _overlap(candidate: Quantity, low: Decimal, high: Decimal) -> bool:
@@ -375,10 +393,15 @@ def _overlap(candidate: Quantity, low: Decimal, high: Decimal) -> bool:
 
 def _compare_range(quantity: Quantity, name: str, value: Decimal, source: Source) -> Match:
     high = base_value(quantity, quantity.high)
-    for candidate in source.ranges.get(name, []):
-        ends = base_value(candidate, candidate.value), base_value(candidate, candidate.high)
-        if ends == (value, high) and _units_agree(quantity, candidate):
-            return Match("exact" if candidate.text == quantity.text else "written otherwise", candidate)
+    same = [
+        candidate
+        for candidate in source.ranges.get(name, [])
+        if _units_agree(quantity, candidate)
+        and (base_value(candidate, candidate.value), base_value(candidate, candidate.high)) == (value, high)
+    ]
+    exact = next((candidate for candidate in same if candidate.text == quantity.text), None)
+    if same:
+        return Match("written otherwise", same[0]) if exact is None else Match("exact", exact)
     if high is not None and quantity.bound in ("over", "about"):
         inside = [q for q in source.between(name, value, high) if _units_agree(quantity, q)]
         inside += [
@@ -463,20 +486,26 @@ def _said_of_other(
 def _other(quantity: Quantity, name: str, value: Decimal, summary: str, source: Source) -> Match:
     opposite = [q for q in source.by_value.get((name, -value), []) if value]
     if opposite:
-        return Match("other sign", opposite[0])
-    if quantity.kind == COUNT:
-        rival = _rival(quantity, counted_nouns(summary, quantity.span[1]), source)
-        if rival is not None:
-            return Match("not found", rival, f"the source has {rival.text!r} of them", conflict=True)
+        # A loss of 300 is -300: the word on the positive side does what the minus does on the other.
+        words = [
+            direction(summary, *quantity.span) if value > 0 else direction(source.folded, *q.span)
+            for q in opposite
+        ]
+        return Match("written otherwise" if -1 in words else "other sign", opposite[0])
     ambiguous = _second_reading(quantity, name, source)
     if ambiguous is not None:
         return Match("ambiguous", ambiguous)
     worked_out = _worked_out(quantity, name, value, summary, source)
     if worked_out is not None:
         return worked_out
+    rival = (
+        _rival(quantity, counted_nouns(summary, quantity.span[1]), source) if quantity.kind == COUNT else None
+    )
     same = [q for q in source.plain.get(abs(quantity.value or Decimal(0)), []) if q.kind != ORDINAL]
     if same and quantity.kind != ORDINAL:
-        return Match("other unit", same[0])
+        return Match("other unit", same[0], conflict=rival is not None)
+    if rival is not None:
+        return Match("not found", rival, f"the source has {rival.text!r} of them", conflict=True)
     return Match("not found", source.nearest(name, value))
 
 
@@ -495,8 +524,8 @@ def _second_reading(quantity: Quantity, name: str, source: Source) -> Quantity |
 
 def _worked_out(quantity: Quantity, name: str, value: Decimal, summary: str, source: Source) -> Match | None:
     """A sum, difference or ratio of figures of the same sort, where the clause speaks of one."""
-    if quantity.kind == ORDINAL or quantity.quantum is None or _digits_shown(quantity) < 2:
-        return None
+    if quantity.kind == ORDINAL or not quantity.quantum or abs(quantity.value or 0) < 10 * quantity.quantum:
+        return None  # one digit is the sum of something in any text
     ratio = name in ("share", "times")
     names = ("money", COUNT) if ratio else (name,)
     for other in names:

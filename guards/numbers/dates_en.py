@@ -513,6 +513,12 @@ ENGLISH: list[Row] = [
     ),
     row(
         "fifteen",
+        rf"\b(?P<hour>{_UNITS}|ten|eleven|twelve) (?P<minute>fifteen|thirty(?:[- ](?:{_UNITS}))?|forty[- ]five)"
+        r"(?=[.,;!?]|$| (?:so|in|on|at|to|and|or|tomorrow|today|tonight|sharp|same|until|till)\b)",
+        _clock,
+    ),
+    row(
+        "fifteen",
         rf"(?:(?<=\bat )|(?<=\bfrom )|(?<=\bto )|(?<=\btill )|(?<=\buntil )|(?<=\baround )|(?<=eenth )|(?<=ieth ))"
         rf"(?P<hour>{_UNITS}|ten|eleven|twelve) (?P<minute>fifteen|twenty|thirty|forty[- ]five|forty|fifty)\b(?! (?:[a-z]+ )?[a-z]+s\b)",
         _clock,

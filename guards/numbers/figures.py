@@ -41,7 +41,7 @@ class _Reader:
         pair = self._pair(index)
         if pair is not None:
             return pair
-        draft, used = self._single(index), 1
+        draft, used = self._single(index) or self._low_end(index), 1
         while draft is not None:
             joined = self._join(draft, index + used)
             if joined is None:
@@ -61,6 +61,13 @@ class _Reader:
                 return mixed, 3
         pair = read_pair(self._folded, first, second)
         return None if pair is None else (pair, 2)
+
+    def _low_end(self, index: int) -> Draft | None:
+        """A lone numeral that is no figure by itself begins one in 六到八周."""
+        bare = from_numeral(self._numerals[index])
+        if bare.form not in ("zh", "spelled", "en") or self._join(bare, index + 1) is None:
+            return None
+        return bare
 
     def _single(self, index: int) -> Draft | None:
         if index not in self._singles:

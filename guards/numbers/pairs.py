@@ -95,7 +95,8 @@ def _is_score(folded: str, first: Numeral, second: Numeral, gap: str) -> bool:
         return False
     if unit_after(folded, second.end) is not None or classifier_after(folded, second.end) is not None:
         return False
-    near = folded[max(0, first.start - 14) : first.start] + " " + folded[second.end : second.end + 14]
+    before = folded[max(0, first.start - 14) : first.start].rpartition("\n")[2]
+    near = before + " " + folded[second.end : second.end + 14].partition("\n")[0]
     return first.value >= second.value or _SCORE_WORD.search(near) is not None
 
 
@@ -107,11 +108,11 @@ def _score(first: Numeral, second: Numeral) -> Draft:
 
 # --- ranges --------------------------------------------------------------------------------------------------
 
-_RANGE_GAP = re.compile(r"\s?(?:-|–|~|to|through|up to|至|到|或|or|and|与|和)\s?")
+_RANGE_GAP = re.compile(r" ?(?:-|–|~|to|through|up to|至|到|或|or|and|与|和) ?")
 _RANGE_CUE = re.compile(
-    r"(?:\bbetween|\brange (?:of|from)(?: between)?|\branging from|介于|范围(?:在|为|是)?)[^.。;；\d]{0,14}$"
+    r"(?:\bbetween|\brange (?:of|from)(?: between)?|\branging from|介于|范围(?:在|为|是)?)[^.。;；\d\n]{0,14}$"
 )
-_FROM = re.compile(r"(?:\b(?:from)|从|由|自) ?(?:\$|€|£|us\$|¥)?$")
+_FROM = re.compile(r"(?:\b(?:from|by)|从|由|自) ?(?:\$|€|£|us\$|¥)?$")
 
 
 def read_range(folded: str, low: Draft, high: Draft) -> Draft | None:
@@ -134,7 +135,7 @@ def read_range(folded: str, low: Draft, high: Draft) -> Draft | None:
 
 
 def _is_range(folded: str, low: Draft, high: Draft, word: str) -> bool:
-    """ "and" needs "between" before; "or" joins neighbours only; "from 10 to 20" is a change, not a range."""
+    """ "and" needs "between" before; "or" joins neighbours only; "from 10 to 20" and "by 2 to 10" are changes."""
     cue = _RANGE_CUE.search(folded, max(0, low.start - 40), low.start) is not None
     if word in ("and", "与", "和"):
         return cue

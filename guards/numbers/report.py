@@ -75,6 +75,8 @@ def severity_kind(quantity: Quantity, *, claimed: bool = False) -> str:
         return "vague date"
     if quantity.kind not in (COUNT, ORDINAL) or claimed or quantity.value is None:
         return quantity.kind
+    if quantity.words and quantity.value == 1 and quantity.kind == COUNT:
+        return "one"
     small = abs(quantity.value) <= _SMALL and quantity.value == quantity.value.to_integral_value()
     if not small or (quantity.kind == COUNT and not quantity.words):
         return quantity.kind

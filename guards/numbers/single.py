@@ -17,7 +17,8 @@ from seatrial.guards.numbers.units import AFTER, Unit, classifier_after, currenc
 _SIGN = re.compile(r"(?:(?<![\w)%.,])-|(?:\b(?:minus|negative) )|零下|负)$")
 _SIGN_ENDS = frozenset("-负下 ")
 _LEXICAL = re.compile(
-    r"十[一二三四]五(?=规划|期间|时期|以来|末|初|开局|收官|目标|发展|纲要|[”』」])|十分(?!钟|之)|万一|十足|一一|万万|千千|百百"
+    r"一(?:起|些|样|方|片|步|点(?!钟|半)|头|身|路|行|番|手)|(?<=[统唯单逐之均归合专划同惟])一"
+    r"|十[一二三四]五(?=规划|期间|时期|以来|末|初|开局|收官|目标|发展|纲要|[”』」])|十分(?!钟|之)|万一|十足|一一|万万|千千|百百"
     r"|千万(?=别|不|要|注|记|得)|百分(?!之)|十一(?=黄金周|假期|期间|长假|前后|国庆|节)"
 )
 _BARE_LARGE = frozenset({"百万", "十万", "千万", "百亿", "十亿", "千亿"})
@@ -176,7 +177,7 @@ def _with_found_unit(folded: str, draft: Draft, unit: Unit, end: int) -> Draft:
     word = folded[draft.end : end].strip(" -")
     if word in _CLASSIFIER_FIRST or not _unit_allowed(folded, draft, word, end):
         return _with_classifier(folded, draft)
-    if word in ("pound", "pounds") and _WEIGHT.search(folded, max(0, draft.start - 40), end + 40):
+    if word in ("pound", "pounds") and _weighed(folded, draft.start, end):
         unit = AFTER["lb"]
     factor = unit.factor if unit.kind == AMOUNT else Decimal(1)  # cents become dollars, metres stay metres
     scale = _SCALE_AFTER.match(folded, end) if unit.kind == AMOUNT else None
@@ -186,6 +187,11 @@ def _with_found_unit(folded: str, draft: Draft, unit: Unit, end: int) -> Draft:
     if unit.kind in (DURATION, MEASURE, AMOUNT) and _HALF_MORE.match(folded, end) and draft.quantum >= 1:
         return draft._replace(end=end + 1, value=draft.value + factor / 2, quantum=factor / 2)
     return draft._replace(end=end)
+
+
+def _weighed(folded: str, start: int, end: int) -> bool:
+    before = folded[max(0, start - 40) : start].rpartition("\n")[2]
+    return _WEIGHT.search(before + " " + folded[end : end + 40].partition("\n")[0]) is not None
 
 
 def _times(draft: Draft, factor: Decimal) -> Draft:
