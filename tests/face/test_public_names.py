@@ -10,7 +10,29 @@ import pytest
 
 import seatrial
 
-NAMES = ["Architecture", "Bundle", "CheckResult", "Device", "Extract", "Finding", "Job", "Plan", "RunJob", "RunResult", "Runtime", "UserError", "Verdict", "check", "extract", "load_device", "load_runtime", "open_bundle", "plan", "read_architecture", "run"]
+NAMES = [
+    "Architecture",
+    "Bundle",
+    "CheckResult",
+    "Device",
+    "Extract",
+    "Finding",
+    "Job",
+    "Plan",
+    "RunJob",
+    "RunResult",
+    "Runtime",
+    "UserError",
+    "Verdict",
+    "check",
+    "extract",
+    "load_device",
+    "load_runtime",
+    "open_bundle",
+    "plan",
+    "read_architecture",
+    "run",
+]
 
 
 def test_the_list_is_what_we_mean_it_to_be() -> None:
