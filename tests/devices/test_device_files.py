@@ -4,7 +4,7 @@ import math
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.devices.device import device_names, load_device, read_toml, with_measured_bandwidth
@@ -175,6 +175,7 @@ VALUES = st.one_of(
 )
 
 
+@settings(deadline=None)
 @given(st.dictionaries(KEYS, st.one_of(VALUES, st.dictionaries(KEYS, VALUES, max_size=4)), max_size=6))
 def test_what_is_written_reads_back(tmp_path_factory: pytest.TempPathFactory, table: dict) -> None:
     path = tmp_path_factory.mktemp("toml") / "table.toml"

@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.devices.device import matches_memory
@@ -82,16 +82,19 @@ def test_a_time_needs_its_unit(text: str) -> None:
         parse_time(text)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10**6), st.sampled_from(sorted(BYTE_UNITS)))
 def test_every_unit_is_its_divisor(number: int, unit: str) -> None:
     assert parse_bytes(f"{number}{unit}") == number * BYTE_UNITS[unit]
 
 
+@settings(deadline=None)
 @given(st.floats(1e3, 1e15))
 def test_a_printed_amount_reads_back_within_its_rounding(amount: float) -> None:
     assert parse_bytes(format_bytes(amount)) == pytest.approx(amount, rel=0.005)
 
 
+@settings(deadline=None)
 @given(st.floats(1e-3, 1e6))
 def test_a_printed_time_reads_back_within_its_rounding(seconds: float) -> None:
     assert math.isclose(parse_time(format_time(seconds)), seconds, rel_tol=0.06)

@@ -1,7 +1,7 @@
 """Bytes and FLOPs of a model before any machine: the published cases that other calculators got wrong."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.export.architecture import Architecture, architecture_of_config
@@ -143,12 +143,14 @@ def slow_attention_flops(config: dict, new: int, past: int) -> int:
     return total
 
 
+@settings(deadline=None)
 @given(new=st.integers(1, 60), past=st.integers(0, 60), window=st.integers(1, 80))
 def test_attention_flops_equal_a_sum_over_tokens(new: int, past: int, window: int) -> None:
     config = {**WINDOWED, "num_hidden_layers": 6, "sliding_window": window}
     assert cost(config).attention_flops(new, past) == slow_attention_flops(config, new, past)
 
 
+@settings(deadline=None)
 @given(parts=st.lists(st.integers(1, 40), min_size=1, max_size=5))
 def test_attention_in_pieces_costs_the_whole(parts: list[int]) -> None:
     whole, past, pieces = cost(WINDOWED).attention_flops(sum(parts)), 0, 0.0

@@ -30,7 +30,7 @@ MODEL = architecture_of_config(CONFIG, name="test")
 LAPTOP = load_device("thin-laptop-8gb")
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(
     runtime=st.sampled_from(runtime_names()),
     jobs=st.lists(st.tuples(st.integers(1, 9000), st.integers(1, 900)), min_size=1, max_size=5),

@@ -268,7 +268,7 @@ def slow_total(cost: ModelCost, device: Device, runtime: Runtime, context: int, 
     return sum(decode_seconds(cost, device, runtime, context + index) for index in range(tokens))
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(context=st.integers(1, 3000), tokens=st.integers(1, 300), window=st.integers(1, 3500))
 def test_a_summary_takes_the_sum_of_its_steps(context: int, tokens: int, window: int) -> None:
     layers = tuple(
@@ -279,6 +279,7 @@ def test_a_summary_takes_the_sum_of_its_steps(context: int, tokens: int, window:
     assert decode_total_seconds(cost, LAPTOP, REFERENCE, context, tokens) == pytest.approx(expected, rel=1e-9)
 
 
+@settings(deadline=None)
 @given(prompt=st.integers(1, 20_000), summary=st.integers(1, 4000))
 def test_longer_jobs_never_take_less(prompt: int, summary: int) -> None:
     job = Job(prompt_tokens=prompt, max_tokens=summary)
