@@ -1,9 +1,10 @@
 """The name guard on labelled sets, beside the trivial rule and the rule that flags everything; and its speed.
 
 `evaluate` is called by `guards.py`; alone: `python bench/guard_names.py [--data DIR] [--speed]`.
-Names are found by the tool in the whole text, none is given. A row is flagged when a name of it (for mention-level
-sets: one that overlaps the mention) has a verdict other than `ok`; "guard, fail only" leaves warnings out. The
-trivial rule: a capitalised word that opens no sentence (Chinese: the given person) does not occur in the source.
+Names are found by the tool in the whole text, none is given. A row is flagged when a name of it (for
+mention-level sets: one that overlaps the mention) has a verdict other than `ok`; "guard, fail only" leaves
+warnings out. The trivial rule: a capitalised word that opens no sentence (Chinese: the given person) does not
+occur in the source.
 """
 
 from __future__ import annotations
@@ -69,30 +70,47 @@ def findings_of(row: dict[str, Any]) -> list[Finding]:
 def _trivial(row: dict[str, Any]) -> bool:
     if "persons" in row:
         return any(person not in row["source"] for person in row["persons"])
-    known = set(re.findall(r"[\w'’-]+", row["source"]))
-    return any(word not in known for word in _CAPITAL.findall(row["summary"]))
+    known = {_bare(word) for word in re.findall(r"[\w'’-]+", row["source"])}
+    return any(_bare(word) not in known for word in _CAPITAL.findall(row["summary"].strip()))
+
+
+def _bare(word: str) -> str:
+    return re.sub(r"['’]s$", "", word).lower()
 
 
 # ---- speed
 
-_PEOPLE = "陈思远 林若曦 欧阳靖 王经理 张工 老李 赵一鸣 单婉仪 周敏然 何总".split()
-_SAYINGS = (
-    "{}觉得这个季度的预算还要再看一看。 我们先把测试环境搭起来，{}下周负责上线。 客户那边的反馈比较集中，主要是响应太慢。 "
-    "{}说合同的条款法务已经确认过了。 那这部分先这样，后面再补充一下文档。 大家对排期还有没有别的意见？ "
-    "嗯，我这边没有问题，可以继续往下走。 仓库那边的同事反映，周末的人手不太够。 {}建议把发布会放到月底，留出缓冲的时间。"
-).split()
+_PEOPLE = ["陈思远", "林若曦", "欧阳靖", "王经理", "张工", "老李", "赵一鸣", "单婉仪", "周敏然", "何总"]
+_SAYINGS = [
+    "{}觉得这个季度的预算还要再看一看。",
+    "我们先把测试环境搭起来，{}下周负责上线。",
+    "客户那边的反馈比较集中，主要是响应太慢。",
+    "{}说合同的条款法务已经确认过了。",
+    "那这部分先这样，后面再补充一下文档。",
+    "大家对排期还有没有别的意见？",
+    "嗯，我这边没有问题，可以继续往下走。",
+    "仓库那边的同事反映，周末的人手不太够。",
+    "{}建议把发布会放到月底，留出缓冲的时间。",
+]
 
 
 def transcript(characters: int, seed: int = 7) -> str:
-    """An invented meeting in Chinese of that many characters, three people speaking."""
+    """An invented meeting in Chinese of that many characters, three people speaking.
+
+    Every sentence carries a number of its own, so that none has been tagged before.
+    """
     choose = random.Random(seed)
     lines: list[str] = []
     length = 0
     while length < characters:
-        said = "".join(choose.choice(_SAYINGS) for _ in range(choose.randint(2, 5)))
-        line = f"{choose.choice(_PEOPLE[:3])}：{said.replace('{}', choose.choice(_PEOPLE))}第{length}项。"
-        lines.append(line)
-        length += len(line) + 1
+        said = (
+            choose.choice(_SAYINGS).replace("{}", choose.choice(_PEOPLE)) for _ in range(choose.randint(2, 5))
+        )
+        numbered = "".join(
+            f"{sentence[:-1]}，编号{choose.randrange(10**9)}{sentence[-1]}" for sentence in said
+        )
+        lines.append(f"{choose.choice(_PEOPLE[:3])}：{numbered}")
+        length += len(lines[-1]) + 1
     return "\n".join(lines)[:characters]
 
 
@@ -114,7 +132,8 @@ def speed() -> Iterator[str]:
     seeds = iter(range(100, 200))
     fresh = lambda: check_names(summary, transcript(6000, next(seeds)))
     yield f"6,000 + {len(summary)} characters, fresh transcript {1000 * _median(fresh):.0f} ms"
-    yield f"6,000 characters, every name found {1000 * _median(lambda: find_names(transcript(6000, next(seeds)))):.0f} ms"
+    every = lambda: find_names(transcript(6000, next(seeds)))
+    yield f"6,000 characters, every name found {1000 * _median(every):.0f} ms"
     for length in (10_000, 30_000, 100_000, 300_000, 1_000_000):
         text = transcript(length)
         seconds = _median(lambda t=text: check_names(summary, t), 1)
@@ -137,11 +156,11 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="a folder with the labelled .jsonl files")
     parser.add_argument("--speed", action="store_true", help="time the guard on an invented meeting")
     arguments = parser.parse_args()
+    if arguments.speed:  # first, since the evaluation loads the tagger
+        for line in speed():
+            print(line, flush=True)
     if arguments.data:
         for line in table_lines(evaluate(arguments.data)):
-            print(line, flush=True)
-    if arguments.speed:
-        for line in speed():
             print(line, flush=True)
 
 

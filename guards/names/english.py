@@ -11,14 +11,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from seatrial.guards.names.fold import APOSTROPHES, WORD, fold
 from seatrial.guards.names.lexicon import EnglishLexicon, english
 from seatrial.guards.names.model import Kind, NameMention
+from seatrial.guards.names.words import Token, abbreviates, end_of_name, everyday, tokens
 
-_SENTENCE_END = re.compile(r"(?:^|[.!?:;…。！？：\n•|])[\s\"'“”‘’()\[\]*_#>\-–—]*$")
-_LONGEST_GAP = 40  # characters between two words, beyond which the second opens a sentence
 _JOINT = re.compile(r"(?: |\. ?| & |-)")
 _SHORT_TITLES = frozenset(("mr", "mrs", "ms", "dr", "prof"))
 _PLAIN_ENDING = re.compile(
@@ -26,50 +25,6 @@ _PLAIN_ENDING = re.compile(
 )
 _THIRD_PERSON = re.compile(r"[a-z]{2,}(?:ed|[^s]s)$")
 _HEADING = re.compile(r"^[ \t]*(?:#+.*|\*\*[^*\n]{1,60}\*\*:?|[^\n:：]{1,60}[:：])[ \t]*$", re.MULTILINE)
-
-
-@dataclass(frozen=True)
-class Token:
-    text: str
-    start: int
-    end: int
-    folded: str
-    opens: bool  # first word of a sentence
-
-    @property
-    def capital(self) -> bool:
-        return self.text[0].isupper()
-
-
-def tokens(text: str) -> list[Token]:
-    """Words of `text` in scripts with letters, with what they are compared by."""
-    found: list[Token] = []
-    previous_end, opens = 0, True
-    for match in WORD.finditer(text):
-        gap = text[previous_end : match.start()]
-        if gap != " ":
-            opens = not found or _opens(gap, found[-1])
-        elif found:
-            opens = False
-        found.append(Token(match.group(), match.start(), match.end(), fold(match.group()), opens))
-        previous_end = match.end()
-    return found
-
-
-def _opens(gap: str, before: Token) -> bool:
-    if len(gap) > _LONGEST_GAP:
-        return True
-    if gap.startswith(".") and "\n" not in gap and _abbreviates(before):
-        return False
-    return _SENTENCE_END.search(gap) is not None
-
-
-def _abbreviates(word: Token) -> bool:
-    return word.folded in english().titles | english().abbreviations or _is_initial(word.text)
-
-
-def _is_initial(text: str) -> bool:
-    return len(text) == 1 and text.isupper() and text != "I"
 
 
 def find_english(text: str, known: Collection[tuple[str, ...]] = ()) -> list[NameMention]:
@@ -132,7 +87,7 @@ def _joined(text: str, left: Token, right: Token) -> bool:
         owner and right.folded not in english().organisation_endings | english().place_endings
     ):
         return False
-    return "." not in gap or _abbreviates(left)
+    return "." not in gap or abbreviates(left)
 
 
 def _mention(
@@ -140,12 +95,12 @@ def _mention(
 ) -> NameMention | None:
     first, last = run
     title = None
-    while first < last and (_everyday(words[first], lexicon) or words[first].text in lexicon.particles):
+    while first < last and (everyday(words[first], lexicon) or words[first].text in lexicon.particles):
         first += 1
     title_start = first
     while first < last and words[first].folded in lexicon.titles and last - first > 1:
         first += 1
-    while last > first and _everyday(words[last - 1], lexicon):
+    while last > first and everyday(words[last - 1], lexicon):
         last -= 1
     if first >= last:
         return None
@@ -157,7 +112,7 @@ def _mention(
     certain = _certain(text, words, first, last, title, elsewhere, lexicon)
     if certain is None:
         return None
-    start, end = words[title_start].start, _without_possessive(name[-1])
+    start, end = words[title_start].start, end_of_name(name[-1])
     kind = _kind(name, title, words[last] if last < len(words) else None, lexicon)
     person = kind == "person" and len(name) > 1
     return NameMention(
@@ -170,20 +125,6 @@ def _mention(
         title=title,
         certain=certain,
     )
-
-
-def _without_possessive(token: Token) -> int:
-    for ending in (f"{a}{s}" for a in APOSTROPHES for s in "sS"):
-        if token.text.endswith(ending):
-            return token.end - 2
-    return token.end
-
-
-def _everyday(token: Token, lexicon: EnglishLexicon) -> bool:
-    if "&" in token.text:
-        return False
-    head = re.split(rf"[{APOSTROPHES}]", token.text)[0].lower()
-    return not {head, token.folded}.isdisjoint(lexicon.everyday | lexicon.small | lexicon.openers)
 
 
 def _certain(
@@ -220,7 +161,7 @@ def _certain(
 def _listed_with_name(text: str, words: list[Token], last: int) -> bool:
     """Ann and Emily; Ann, Bob and Carl."""
     at = last + 1 if words[last].text in ("and", "or") else last
-    if at >= len(words) or not words[at].capital or _everyday(words[at], english()):
+    if at >= len(words) or not words[at].capital or everyday(words[at], english()):
         return False
     return at > last or text[words[last - 1].end : words[at].start] in (", ", " & ")
 
@@ -271,7 +212,7 @@ def _lower_case(
         if hit is None:
             at += 1
             continue
-        start, end = words[at].start, _without_possessive(words[at + len(hit) - 1])
+        start, end = words[at].start, end_of_name(words[at + len(hit) - 1])
         while reach < len(taken) and taken[reach][1] <= start:
             reach += 1
         if reach == len(taken) or taken[reach][0] >= end:
@@ -288,7 +229,7 @@ def _behind_short_title(text: str, words: list[Token], at: int) -> tuple[str, ..
     if words[at].folded not in _SHORT_TITLES or at + 1 == len(words) or words[at].capital:
         return None
     following = words[at + 1]
-    plain = following.capital or _everyday(following, english())
+    plain = following.capital or everyday(following, english())
     gap = text[words[at].end : following.start]
     return None if plain or gap not in (" ", ". ") else (words[at].folded, following.folded)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 
 
@@ -57,6 +57,16 @@ class EnglishLexicon:
     third_person: frozenset[str]
     everyday: frozenset[str]
     openers: frozenset[str]
+
+    @cached_property
+    def plain_words(self) -> frozenset[str]:
+        """Words that are no names, capital or not."""
+        return self.everyday | self.small | self.openers
+
+    @cached_property
+    def stop_words(self) -> frozenset[str]:
+        """Words that do not tell what was said."""
+        return self.everyday | self.small
 
 
 @cache

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable
 from itertools import permutations
 
-from seatrial.guards.names.english import Token
 from seatrial.guards.names.fold import fold
 from seatrial.guards.names.lexicon import english
 from seatrial.guards.names.model import NameMention
 from seatrial.guards.names.policy import Reason
 from seatrial.guards.names.source import Folded, Source, folded_words
+from seatrial.guards.names.words import Token
 from seatrial.guards.verdict import Nearest
 
 Outcome = tuple[Reason, Nearest | None]

@@ -53,13 +53,13 @@ def stem(word: str) -> str:
 
 def stems(text: str) -> set[str]:
     """What a statement is compared by."""
-    small = english().everyday | english().small
+    small = english().stop_words
     found = {stem(w) for m in WORD.finditer(text) if len(w := fold(m.group())) > 1 and w not in small}
     empty = chinese().empty_characters
     for run in _HAN_RUN.finditer(simplified(text)):
         characters = run.group()
         pairs = (characters[i : i + 2] for i in range(len(characters) - 1))
-        found.update(pair for pair in pairs if not empty & set(pair))
+        found.update(pair for pair in pairs if pair[0] not in empty and pair[1] not in empty)
     return found
 
 

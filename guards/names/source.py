@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 
 from seatrial.guards.names.chinese import find_chinese
-from seatrial.guards.names.english import Token, find_english, tokens
+from seatrial.guards.names.english import find_english
 from seatrial.guards.names.fold import WORD, fold
 from seatrial.guards.names.model import NameMention
 from seatrial.guards.names.people import People
@@ -20,6 +20,7 @@ from seatrial.guards.names.reach import sentences_that_matter
 from seatrial.guards.names.script import HAN, simplified
 from seatrial.guards.names.tagger import has_chinese
 from seatrial.guards.names.turns import is_generic, read_turns
+from seatrial.guards.names.words import Token, tokens
 from seatrial.guards.transcript import Turn
 
 Folded = tuple[str, ...]
