@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -36,6 +37,8 @@ def plan(
     sustained: bool = typer.Option(
         False, "--sustained", help="Speeds of a hot machine, where they are known."
     ),
+    html: Annotated[Path | None, typer.Option("--html", help="Also write the plan as one page.")] = None,
+    lang: str = typer.Option("en", "--lang", help="Language of that page: en or zh."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     quiet: bool = typer.Option(False, "--quiet", help="No notes."),
 ) -> int:
@@ -58,8 +61,13 @@ def plan(
     )
     measured_Bps = parse_rate(measured_bandwidth) if measured_bandwidth else None
     plans = _plans(model, device, runtime, job, measured_Bps)
+    document = {"plans": [p.to_json() for p in plans]} if device == "all" else plans[0].to_json()
+    if html is not None:
+        from seatrial.report import write_document
+
+        write_document(document, plans[0].cost.name, html, language=lang)
     if as_json:
-        print_json({"plans": [p.to_json() for p in plans]} if device == "all" else plans[0].to_json())
+        print_json(document)
     elif device == "all":
         _print_all(plans)
     else:
@@ -87,8 +95,6 @@ def _plans(model: str, device: str, runtime: str | None, job: Any, measured_Bps:
 
 def _architecture(model: str) -> Any:
     """The architecture behind `--model`: a local path as it is, else only the config.json of a hub id."""
-    from pathlib import Path
-
     from seatrial.export.architecture import architecture_of_hub, read_architecture
 
     path = Path(model)

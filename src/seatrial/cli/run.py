@@ -75,6 +75,8 @@ def run(
     no_forecast: bool = typer.Option(
         False, "--no-forecast", help="Begin as asked even if the memory guard foresees that it will not fit."
     ),
+    html: Annotated[Path | None, typer.Option("--html", help="Also write the result as one page.")] = None,
+    lang: str = typer.Option("en", "--lang", help="Language of that page: en or zh."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress on stderr."),
 ) -> int:
@@ -115,8 +117,14 @@ def run(
         foresee_memory=not no_forecast,
         mapped=map_weights,
     )
+    if html is not None:
+        from seatrial.report import check_ready, write_report
+
+        check_ready(html, lang, job.inputs)
     progress = told(quiet)
     result = _carry_out(job, progress)
+    if html is not None:
+        write_report([out], html, language=lang)
     try:
         if as_json:
             print_json(result.to_json())

@@ -38,7 +38,7 @@ def load_result(path: Path) -> Result:
     """
     file = path / RESULT if path.is_dir() else path
     data = _read(file)
-    kind = next((kind for kind, fields in KINDS.items() if fields <= data.keys()), None)
+    kind = kind_of(data)
     if kind is None:
         known = ", ".join(KINDS)
         raise UserError(
@@ -50,6 +50,11 @@ def load_result(path: Path) -> Result:
     source = _beside(file, data.get("source"))
     trace = _beside(file, data.get("trace"))
     return Result(kind, name, data, _text(source), _token_rows(_text(trace)))
+
+
+def kind_of(data: dict[str, Any]) -> str | None:
+    """Which command printed a document; None when none did."""
+    return next((kind for kind, fields in KINDS.items() if fields <= data.keys()), None)
 
 
 def _read(file: Path) -> dict[str, Any]:

@@ -41,17 +41,19 @@ CONFIG: dict[str, Any] = {
 }  # fmt: skip
 
 
-def draw(spec: dict[str, Any]) -> Markup:
-    """The chart of a Vega-Lite specification as inline SVG.
-
-    Raises UserError when the `report` extra is not installed.
-    """
+def engine() -> Any:
+    """The drawing library. Raises UserError when the `report` extra is not installed."""
     try:
         import vl_convert
     except ImportError as error:
         raise UserError('a report needs its extra: pip install "seatrial[report]"') from error
+    return vl_convert
+
+
+def draw(spec: dict[str, Any]) -> Markup:
+    """The chart of a Vega-Lite specification as inline SVG. Raises UserError as `engine` does."""
     whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "config": CONFIG, **spec}
-    svg = vl_convert.vegalite_to_svg(whole)
+    svg = engine().vegalite_to_svg(whole)
     for colour, variable in PALETTE.items():
         svg = re.sub(re.escape(colour), f"var({variable})", svg, flags=re.IGNORECASE)
     return Markup(svg)
