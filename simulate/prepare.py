@@ -8,14 +8,15 @@ the bundle is not known.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 from seatrial.errors import UserError
 from seatrial.export.bundle import INFO, Bundle, open_bundle
@@ -66,7 +67,7 @@ def bundle_of(
         return _quantized(given, _folder(source, cache), weights, kv, progress)
     weights = weights or "int4"
     folder = _folder(source, cache)
-    exported = _made(folder / "fp32", lambda out: _export(source, out, progress))
+    exported = _made(folder / "fp32", lambda out: _export(source, out, progress), progress)
     if (weights, kv) == ("fp32", "fp32"):
         return exported
     return _quantized(exported, folder, weights, kv, progress)
@@ -91,18 +92,36 @@ def _quantized(fp32: Bundle, folder: Path, weights: str, kv: str, progress: Prog
             f"{fp32.folder} is quantized already ({' weights, '.join(formats_of(fp32))} KV): give the model "
             "it was made from, or drop --weights and --kv to run it as it is"
         )
-    return _made(folder / f"{weights}-kv-{kv}", lambda out: _quantize(fp32, out, weights, kv, progress))
+    return _made(
+        folder / f"{weights}-kv-{kv}", lambda out: _quantize(fp32, out, weights, kv, progress), progress
+    )
 
 
-def _made(folder: Path, make: Callable[[Path], Any]) -> Bundle:
+def _made(folder: Path, make: Callable[[Path], Any], progress: Progress | None = None) -> Bundle:
     """The bundle in `folder`, made under a lock when it is not there."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     if not (folder / INFO).is_file():
-        with FileLock(folder.with_name(folder.name + ".lock")):
+        with _locked(folder.with_name(folder.name + ".lock"), progress):
             # Another run may have made it while this one waited.
             if not (folder / INFO).is_file():
                 make(folder)
     return open_bundle(folder)
+
+
+@contextlib.contextmanager
+def _locked(file: Path, progress: Progress | None) -> Iterator[None]:
+    """Holds the lock of a bundle; says so where another process has it, since making one takes a while."""
+    lock = FileLock(file)
+    try:
+        lock.acquire(timeout=0)
+    except Timeout:
+        if progress:
+            progress(f"waiting for another run that is making {file.stem}", None)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def _export(source: Source, out: Path, progress: Progress | None) -> None:
