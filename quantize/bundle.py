@@ -23,6 +23,8 @@ from seatrial.export.tokenizer import Tokenizer
 from seatrial.quantize.agreement import Agreement, compare
 from seatrial.quantize.kv_cache import KV_BITS, KvScales, clipped, peaks_of, quantize_cache, scales_from
 from seatrial.quantize.liveness import inspect_cache, inspect_run, inspect_weights
+from seatrial.quantize.moments import second_moments
+from seatrial.quantize.planning import plan_mixed
 from seatrial.quantize.provenance import provenance_of
 from seatrial.quantize.recipe import Recipe, recipe_for
 from seatrial.quantize.result import QuantizeResult
@@ -57,13 +59,16 @@ def quantize_bundle(
     weights: str = "int4",
     kv: str = "int8",
     recipe: Recipe | None = None,
+    target_mb: float | None = None,
+    target_kl: float | None = None,
     floor: float = WEIGHT_FLOOR,
     progress: Progress | None = None,
 ) -> QuantizeResult:
     """Quantize `bundle` into the folder `out`.
 
     Args:
-        weights: "int4" or "int8", block 32 and an 8-bit head, unless a `recipe` says otherwise.
+        weights: "int4" or "int8", block 32 and an 8-bit head, unless a `recipe` says otherwise; "mixed" picks
+            4 or 8 bits for each group of matrices by a measurement, for one of the two targets.
         kv: "int8", "int4" or "fp32".
         floor: share of the weight bytes, 0 to 1, below which the result is failed and nothing is written.
         progress: called with what is going on and the share done, 0 to 1.
@@ -79,7 +84,7 @@ def quantize_bundle(
     job = _Job(
         bundle=bundle,
         kv=kv,
-        recipe=recipe or recipe_for(weights),
+        recipe=_recipe(bundle, weights, recipe, target_mb, target_kl, progress),
         found=found,
         reader=reader,
         tokenizer=Tokenizer.load(bundle.folder),
@@ -95,6 +100,22 @@ def quantize_bundle(
     except _Failed:
         pass
     return result
+
+
+def _recipe(
+    bundle: Bundle,
+    weights: str,
+    recipe: Recipe | None,
+    target_mb: float | None,
+    target_kl: float | None,
+    progress: Progress | None,
+) -> Recipe:
+    """The recipe that was asked for."""
+    if weights == "mixed":
+        return plan_mixed(bundle, target_mb=target_mb, target_kl=target_kl, base=recipe, progress=progress)[0]
+    if (target_mb, target_kl) != (None, None):
+        raise UserError(f"a target belongs to --weights mixed, not to {weights}")
+    return recipe or recipe_for(weights)
 
 
 def _silent(_what: str, _share: float | None) -> None:
@@ -113,8 +134,15 @@ def _fill(
     with ExitStack() as stack:
         started = time.perf_counter()
         provenance = provenance_of(job.found, job.reader)
+        moments = second_moments(job.bundle) if "gptq" in job.recipe.algorithms() else None
         report = quantize_weights(
-            model, job.found, job.reader, job.recipe, folder / DATA, progress=job.progress
+            model,
+            job.found,
+            job.reader,
+            job.recipe,
+            folder / DATA,
+            moments=moments,
+            progress=job.progress,
         )
         seconds["weights"] = time.perf_counter() - started
         reference = stack.enter_context(_reference(job.bundle))

@@ -56,6 +56,10 @@ class Recipe:
     head: Format
     groups: Mapping[str, Format] = field(default_factory=dict)
 
+    def algorithms(self) -> set[str]:
+        """The algorithms that some matrix is quantized with."""
+        return {form.algorithm for form in (self.body, self.head, *self.groups.values())}
+
     def format_of(self, group: str) -> Format:
         return self.groups.get(group, self.head if group == "head" else self.body)
 

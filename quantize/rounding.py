@@ -37,7 +37,7 @@ def quantize_rows(
     block: int,
     symmetric: bool = True,
     algorithm: str = "rtn",
-    second_moments: NDArray[np.float64] | None = None,
+    second_moments: NDArray[np.floating] | None = None,
 ) -> PackedWeight:
     """Quantize a matrix (N, K), blocks along K.
 
@@ -157,14 +157,14 @@ def _hqq(rows: Floats, bits: int, block: int) -> PackedWeight:
 
 
 def _gptq(
-    rows: Floats, bits: int, block: int, symmetric: bool, second_moments: NDArray[np.float64] | None
+    rows: Floats, bits: int, block: int, symmetric: bool, second_moments: NDArray[np.floating] | None
 ) -> PackedWeight:
     from seatrial.quantize.gptq import gptq_codes
 
     if second_moments is None:
         raise UserError("gptq needs calibration: quantize a whole bundle with it, not a single matrix")
     padded = _padded(rows, block)
-    moments = np.pad(second_moments, (0, padded.shape[1] - rows.shape[1]))
+    moments = np.pad(np.asarray(second_moments, np.float64), (0, padded.shape[1] - rows.shape[1]))
     codes, scales, zero_points = gptq_codes(padded, moments, bits=bits, block=block, symmetric=symmetric)
     weight = _from_codes(codes.reshape(-1, block), scales, zero_points, rows, bits, block)
     if symmetric:

@@ -25,7 +25,7 @@ from seatrial.quantize.targets import Survey, Target
 from seatrial.quantize.tensors import TensorReader, TensorWriter
 
 Progress = Callable[[str, float | None], None]  # what is going on, and the share done in [0, 1] where known
-SecondMoments = Mapping[str, NDArray[np.float64]]  # by the name of a matmul's input
+SecondMoments = Mapping[str, NDArray[np.floating]]  # by the name of a matmul's input
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ def _scale_type(reader: TensorReader, weight: str, users: _Users) -> np.dtype:
     return reader.read(weight).dtype
 
 
-def _moments_of(users: _Users, moments: SecondMoments | None, choice: Format) -> NDArray[np.float64] | None:
+def _moments_of(users: _Users, moments: SecondMoments | None, choice: Format) -> NDArray[np.floating] | None:
     if choice.algorithm != "gptq" or not users.targets or moments is None:
         return None
     return moments.get(users.targets[0].node.input[0])

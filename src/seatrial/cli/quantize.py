@@ -16,12 +16,17 @@ if TYPE_CHECKING:
 def quantize(
     bundle: str = typer.Argument(..., help="Folder of a float bundle (seatrial export, optimum, genai)."),
     out: str = typer.Argument(..., help="Folder to write; it appears only when every check passed."),
-    weights: str = typer.Option("int4", help="int4 or int8."),
+    weights: str = typer.Option("int4", help="int4, int8, or mixed with a target."),
     kv: str = typer.Option("int8", help="KV cache: int8, int4 or fp32."),
     block: int = typer.Option(32, help="Values that share a scale: 32, 64 or 128."),
     asymmetric: bool = typer.Option(False, "--asymmetric", help="Store a zero point with every scale."),
     algorithm: str = typer.Option("rtn", help="rtn, k_quant, hqq or gptq."),
     head_bits: int = typer.Option(8, help="Bits of head and embedding: 8 or 4."),
+    target_mb: float | None = typer.Option(None, help="Size that mixed weights may take, in MB."),
+    target_kl: float | None = typer.Option(None, help="KL in nats that mixed weights may cost."),
+    curve: bool = typer.Option(
+        False, "--curve", help="Make and measure nine settings, and write none of them."
+    ),
     floor: float = typer.Option(0.9, help="Share of the weight bytes that must become small."),
     json: bool = typer.Option(False, "--json", help="One JSON document on stdout."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress."),
@@ -34,8 +39,14 @@ def quantize(
     from seatrial.quantize.recipe import recipe_for
 
     recipe = recipe_for(
-        weights, block=block, symmetric=not asymmetric, algorithm=algorithm, head_bits=head_bits
+        "int4" if weights == "mixed" else weights,
+        block=block,
+        symmetric=not asymmetric,
+        algorithm=algorithm,
+        head_bits=head_bits,
     )
+    if curve:
+        return _curve(Path(bundle), Path(out), kv, json, quiet)
     with stage_progress(quiet) as progress:
         result = quantize_bundle(
             open_bundle(Path(bundle)),
@@ -43,6 +54,8 @@ def quantize(
             weights=weights,
             kv=kv,
             recipe=recipe,
+            target_mb=target_mb,
+            target_kl=target_kl,
             floor=floor,
             progress=progress,
         )
@@ -51,6 +64,29 @@ def quantize(
     else:
         _print(result)
     return EXIT_CHECK_FAILED if result.failed else EXIT_DONE
+
+
+def _curve(bundle: Path, out: Path, kv: str, json: bool, quiet: bool) -> int:
+    """Measure the settings beside `out`, print them."""
+    from seatrial.cli.output import print_json
+    from seatrial.cli.progress import stage_progress
+    from seatrial.export.bundle import open_bundle
+    from seatrial.quantize.curve import curve
+
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with stage_progress(quiet) as progress:
+        points = curve(open_bundle(bundle), kv=kv, folder=out.parent, progress=progress)
+    if json:
+        print_json({"kv": kv, "curve": [point.to_json() for point in points]})
+        return EXIT_DONE
+    print(f"{'setting':22}{'MB':>8}{'KL en':>9}{'KL zh':>9}{'top en':>8}{'top zh':>8}{'tok/s':>8}")
+    for point in points:
+        en, zh = point.agreement["en"], point.agreement["zh"]
+        print(
+            f"{point.name:22}{point.size_bytes / 1e6:8.1f}{en.kl:9.4f}{zh.kl:9.4f}"
+            f"{en.same_top1:8.3f}{zh.same_top1:8.3f}{point.tokens_per_s:8.1f}"
+        )
+    return EXIT_DONE
 
 
 def _print(result: QuantizeResult) -> None:
