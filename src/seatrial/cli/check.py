@@ -27,7 +27,7 @@ def check(
         help="How numbers and dates are written: en-US, en-GB, de, ... (default: by the text).",
     ),
     thresholds: str | None = typer.Option(
-        None, "--thresholds", help="A TOML file with [numbers] and [names]: the severity of each reason."
+        None, "--thresholds", help=r"A TOML file with \[numbers] and \[names]: the severity of each reason."
     ),
     severity: list[str] | None = typer.Option(
         None,
