@@ -18,7 +18,7 @@ from seatrial.quantize.damage.tally import METRICS
 from seatrial.quantize.stats import Interval, minimum_detectable, p_not_above, percentile_interval
 
 Floats = NDArray[np.float64]
-_N, _KL = METRICS.index("n"), METRICS.index("kl")
+_N = METRICS.index("n")
 _OTHER = CLASSES.index(OTHER)
 
 
@@ -26,26 +26,29 @@ _OTHER = CLASSES.index(OTHER)
 class Concentration:
     """A class against `other` at the same entropy.
 
-    `difference` in nats of KL per token; `ratio` to what `other` has there, 1 when damage is spread evenly;
-    `p` one-sided, of "not more than `other`"; `covered` the share of the class's tokens that had `other`
-    tokens to compare with; `detectable` the smallest excess of the ratio that would have been seen.
+    `difference` in nats of KL per token, `nll_difference` in nats of added NLL; `ratio` to what `other` has
+    there, 1 when damage is spread evenly; `p` one-sided, of "not more than `other`"; `covered` the share of
+    the class's tokens that had `other` tokens to compare with; `detectable` the smallest excess of the ratio
+    that would have been seen.
     """
 
     difference: Interval
+    nll_difference: Interval
     ratio: Interval
     p: float
     covered: float
     detectable: float
 
 
-def differences(sums: Floats, place: int) -> tuple[Floats, Floats, Floats]:
-    """Difference in differences, expected KL, and share covered, of sums (..., strata, classes, metrics).
+def differences(sums: Floats, place: int, metric: str = "kl") -> tuple[Floats, Floats, Floats]:
+    """Difference in differences, expected figure, and share covered, of sums (..., strata, classes, metrics).
 
-    Strata are language x decile. Difference and expectation are means over the class's tokens in strata
-    where there are `other` tokens, NaN where there are none.
+    Strata are language x decile; `metric` is "kl" or "delta". Difference and expectation are means over the
+    class's tokens in strata where there are `other` tokens, NaN where there are none.
     """
-    n, kl = sums[..., place, _N], sums[..., place, _KL]
-    n_other, kl_other = sums[..., _OTHER, _N], sums[..., _OTHER, _KL]
+    column = METRICS.index(metric)
+    n, kl = sums[..., place, _N], sums[..., place, column]
+    n_other, kl_other = sums[..., _OTHER, _N], sums[..., _OTHER, column]
     comparable = (n_other > 0) & (n > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         expected = np.where(comparable, n * (kl_other / np.where(n_other > 0, n_other, 1)), 0).sum(-1)
@@ -65,6 +68,9 @@ def concentration(totals: Floats, draws: Floats, name: str) -> Concentration:
     finite = drawn_ratio[np.isfinite(drawn_ratio)]
     return Concentration(
         difference=percentile_interval(difference, drawn_difference),
+        nll_difference=percentile_interval(
+            float(differences(totals, place, "delta")[0]), differences(draws, place, "delta")[0]
+        ),
         ratio=percentile_interval(ratio, drawn_ratio),
         p=p_not_above(drawn_difference),
         covered=covered,

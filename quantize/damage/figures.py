@@ -25,7 +25,7 @@ from seatrial.quantize.stats import Interval, holm, mcnemar, percentile_interval
 
 Floats = NDArray[np.float64]
 # Below the KL that float32 sums of a whole vocabulary can show.
-LEAST_FLOOR = 1e-7
+LEAST_FLOOR = 2e-7
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,7 @@ class ClassFigures:
 def _compared(found: Concentration, p_adjusted: float) -> dict[str, Any]:
     return {
         "difference": found.difference.to_json(),
+        "nll_difference": found.nll_difference.to_json(),
         "ratio": found.ratio.to_json(),
         "p": found.p,
         "p_adjusted": p_adjusted,

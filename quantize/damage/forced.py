@@ -6,8 +6,9 @@ the documents. What the rows mean together is `tally` and `verdicts`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -73,10 +74,35 @@ class _Rows:
     figures: Divergence
 
 
+class Scorer(Protocol):
+    """What is needed of a session: logits of all positions, piece by piece, from an empty cache."""
+
+    def score_chunks(self, ids: Sequence[int], *, chunk: int = ROWS) -> Iterator[NDArray[np.float32]]: ...
+
+
+class Replayed:
+    """A session whose last answer is kept: one reference for several candidates costs its time once.
+
+    Holds the logits of one window, (T, V) floats.
+    """
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._ids: list[int] = []
+        self._logits: NDArray[np.float32] | None = None
+
+    def score_chunks(self, ids: Sequence[int], *, chunk: int = ROWS) -> Iterator[NDArray[np.float32]]:
+        """The rows of `Session.score_chunks`."""
+        if self._logits is None or self._ids != list(ids):
+            self._logits, self._ids = self._session.score(ids, chunk=chunk), list(ids)
+        for start in range(0, len(self._logits), chunk):
+            yield self._logits[start : start + chunk]
+
+
 def score_document(
     document: Document,
-    reference: Session,
-    candidate: Session,
+    reference: Scorer,
+    candidate: Scorer,
     tokenizer: Tokenizer,
     *,
     window: int = WINDOW,
@@ -99,7 +125,7 @@ def score_document(
 
 
 def _score(
-    ids: Sequence[int], reference: Session, candidate: Session, prefix: Sequence[int], window: int
+    ids: Sequence[int], reference: Scorer, candidate: Scorer, prefix: Sequence[int], window: int
 ) -> _Rows:
     """The divergence at every scored token, window by window and piece by piece."""
     places, pieces = [], []
@@ -123,7 +149,7 @@ def _score(
 
 
 def _pairs(
-    reference: Session, candidate: Session, part: Sequence[int]
+    reference: Scorer, candidate: Scorer, part: Sequence[int]
 ) -> Iterator[tuple[int, NDArray[np.float32], NDArray[np.float32]]]:
     """(first row, reference logits, candidate logits) of the same positions."""
     if not part:
@@ -195,19 +221,3 @@ def _item_rows(
             )
         )
     return np.array(found, ITEM)
-
-
-def score_documents(
-    documents: Sequence[Document],
-    reference: Session,
-    candidate: Session,
-    tokenizer: Tokenizer,
-    *,
-    window: int = WINDOW,
-    on_document: Callable[[int, int], None] | None = None,
-) -> Iterator[Scored]:
-    """`score_document` one after the other; nothing of a document is kept once the next is asked for."""
-    for done, document in enumerate(documents, 1):
-        yield score_document(document, reference, candidate, tokenizer, window=window)
-        if on_document is not None:
-            on_document(done, len(documents))

@@ -82,7 +82,7 @@ def measure_damage(
     seconds: dict[str, float] = {}
     store = Store(folder)
     noise = _forced(reference, candidate, documents, tokenizer, settings, store, progress, seconds)
-    report = _report(reference, candidate, documents, store, noise, settings, seconds)
+    report = report_of(reference, candidate, documents, store, noise, settings, seconds)
     if settings.probes is not None:
         started = time.perf_counter()
         found = run_probes(
@@ -168,7 +168,7 @@ def _refuse_other_vocabulary(left: Session, right: Session, tokenizer: Tokenizer
         )
 
 
-def _report(
+def report_of(
     reference: Bundle,
     candidate: Bundle,
     documents: Sequence[Document],
@@ -177,6 +177,7 @@ def _report(
     settings: Settings,
     seconds: dict[str, float],
 ) -> DamageReport:
+    """The report of stored rows, without probes and factorial; `seconds` gets one entry more."""
     started = time.perf_counter()
     found = tally(lambda: store.documents(len(documents)), draws=settings.draws, seed=settings.seed)
     floor = max(LEAST_FLOOR, *(floor_of(noise[whose]) for whose in ("reference", "candidate")))

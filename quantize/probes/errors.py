@@ -119,7 +119,7 @@ def carrier(text: str, needle: Needle) -> str:
 
 
 def _error(needle: Needle, given: str, others: Collection[str]) -> str:
-    if not carrier(given, needle):
+    if not _answers(needle, given):
         return "no answer"
     if any(_same(needle, other, given) for other in others):
         return "wrong role"
@@ -130,6 +130,13 @@ def _error(needle: Needle, given: str, others: Collection[str]) -> str:
         return edits
     wanted, found = first_figure(needle.answer), first_figure(given)
     return (_figure_error(wanted, found) if wanted and found else "") or edits
+
+
+def _answers(needle: Needle, given: str) -> bool:
+    """Whether there is a name, or a figure, at all."""
+    if needle.is_name:
+        return bool(folded(given))
+    return bool(digits_of(given)) or first_figure(given) is not None
 
 
 def _same(needle: Needle, other: str, given: str) -> bool:

@@ -43,7 +43,7 @@ def damage(
         typer.Option(
             "--fail-on",
             metavar="CLASS[.FIGURE]:LIMIT",
-            help="Exit 1 when the interval's low end passes the limit; FIGURE: harm (default), flips, kl, nll.",
+            help="Exit 1 when the whole interval is above. FIGURE: harm (the default), flips, kl, nll",
         ),
     ] = None,
     html: Annotated[Path | None, typer.Option("--html", help="Write the report as one page.")] = None,
