@@ -16,6 +16,7 @@ from seatrial.errors import UserError
 
 _PRIME = (1 << 61) - 1
 _PRESENT_KEY = re.compile(r"present\.(\d+)\.key")
+_SHAPES = ("Shape", "Size")
 _SKIP_NORMS = ("SkipLayerNormalization", "SkipSimplifiedLayerNormalization")
 
 
@@ -96,14 +97,17 @@ def _embedding_node(proto: onnx.ModelProto) -> int:
 def _path_counts(
     nodes: list[onnx.NodeProto], maker: dict[str, int], start: int, end: int
 ) -> tuple[list[int], list[int]]:
-    """Numbers of paths from `start` to each node and from each node to `end`, modulo a large prime."""
+    """Numbers of paths from `start` to each node and from each node to `end`, modulo a large prime.
+
+    A shape is not the value: what only passes on how long something is makes no path.
+    """
     forward, backward = [0] * len(nodes), [0] * len(nodes)
     forward[start] = backward[end] = 1
     for index, node in enumerate(nodes):
-        if index != start:
+        if index != start and node.op_type not in _SHAPES:
             forward[index] = sum(forward[maker[name]] for name in node.input if name in maker) % _PRIME
     for index in range(len(nodes) - 1, -1, -1):
-        for name in nodes[index].input:
+        for name in nodes[index].input if nodes[index].op_type not in _SHAPES else ():
             if name in maker:
                 backward[maker[name]] = (backward[maker[name]] + backward[index]) % _PRIME
     return forward, backward

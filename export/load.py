@@ -35,6 +35,7 @@ class Loaded:
     context: int
     vocabulary: int
     window: int | None  # of its attention, where it has one
+    rope_switch: int | None  # the length beyond which its rotary embedding changes, where it does
 
 
 def load_torch(source: Source, work: Path, *, allow_pickle: bool = False) -> Loaded:
@@ -103,22 +104,27 @@ def _dequantized(source: Source, work: Path) -> Path:
     return folder
 
 
-def _figures(config: Any) -> tuple[int, int, int, int, int, int | None]:
-    """layers, KV heads, head_dim, context, vocabulary and window of a transformers config."""
+def _figures(config: Any) -> tuple[int, int, int, int, int, int | None, int | None]:
+    """layers, KV heads, head_dim, context, vocabulary, window and rope switch of a transformers config."""
     text = config.get_text_config()
     heads = int(text.num_attention_heads)
     kv_heads = getattr(text, "num_key_value_heads", None) or heads
     head_dim = getattr(text, "head_dim", None) or int(text.hidden_size) // heads
     context = getattr(text, "max_position_embeddings", None) or 2048
     window = getattr(text, "sliding_window", None) if getattr(text, "use_sliding_window", True) else None
-    return (
-        int(text.num_hidden_layers),
-        int(kv_heads),
-        int(head_dim),
-        int(context),
-        int(text.vocab_size),
-        window,
-    )
+    figures = int(text.num_hidden_layers), int(kv_heads), int(head_dim), int(context), int(text.vocab_size)
+    return *figures, window, _switch(text)
+
+
+def _switch(text: Any) -> int | None:
+    """Where a length-dependent rotary embedding (dynamic NTK, LongRoPE) changes its frequencies."""
+    scaling = getattr(text, "rope_scaling", None) or {}
+    kind = scaling.get("rope_type") or scaling.get("type")
+    if kind not in ("dynamic", "longrope"):
+        return None
+    original = scaling.get("original_max_position_embeddings")
+    original = original or getattr(text, "original_max_position_embeddings", None)
+    return int(original or text.max_position_embeddings)
 
 
 def weight_bytes(loaded: Loaded) -> int:

@@ -24,6 +24,8 @@ FLOORS = 16.0
 # A floor may come out as nothing where both kernels take the same path; fp32 cannot promise more than this
 # share.
 RELATIVE_FLOOR = 1e-6
+# The length that graphs are traced with; the tracing takes it from here.
+EXAMPLE_TOKENS = 5
 _LONGEST = 1024
 
 
@@ -66,9 +68,12 @@ class Reference:
 
 
 def make_cases(
-    vocabulary: int, window: int | None, context: int, example: int = 5, seed: int = 11
+    vocabulary: int, window: int | None, context: int, switch: int | None = None, seed: int = 11
 ) -> list[Case]:
-    """The cases for one model: every length and every way of cutting, on tokens drawn by `seed`."""
+    """The cases for one model: every length and every way of cutting, on tokens drawn by `seed`.
+
+    `switch` is the length beyond which the rotary embedding changes, for models where it does.
+    """
     rng = np.random.default_rng(seed)
 
     def draw(batch: int, tokens: int) -> np.ndarray:
@@ -78,8 +83,8 @@ def make_cases(
     body = draw(1, longest)
     cases = [
         Case("one token", body[:, :1]),
-        Case("below the example", body[:, : example - 1]),
-        Case("at the example", body[:, :example]),
+        Case("below the example", body[:, : EXAMPLE_TOKENS - 1]),
+        Case("at the example", body[:, :EXAMPLE_TOKENS]),
         Case("whole", body),
         Case("in pieces", body, pieces=_pieces(longest)),
         Case("token by token", body, pieces=(1,) * longest),
@@ -88,7 +93,18 @@ def make_cases(
     beyond = min(context, (window or 0) + 9)
     if window and beyond > longest and beyond <= _LONGEST:
         cases.append(Case("beyond the window", draw(1, beyond), pieces=_pieces(beyond)))
+    if switch and longest < switch + 9 <= _LONGEST:
+        cases.append(Case("beyond the rotary's switch", draw(1, switch + 9)))
     return cases
+
+
+def not_run(window: int | None, context: int, switch: int | None) -> list[Check]:
+    """Notes on cases that are too long to be run here."""
+    found = []
+    for what, length in (("the window", window), ("the rotary's switch", switch)):
+        if length and length < context and length + 9 > _LONGEST:
+            found.append(Check(f"beyond {what}", "note", None, None, f"{length} tokens, not run"))
+    return found
 
 
 def _pieces(total: int) -> tuple[int, ...]:

@@ -25,7 +25,7 @@ from seatrial.export.files import make_parent, refuse_overlap, require_space
 from seatrial.export.graph_file import count_nodes, read_graph_file
 from seatrial.export.limits import check_config, check_safetensors
 from seatrial.export.load import Loaded, load_torch, weight_bytes
-from seatrial.export.parity import Case, Check, Reference, compare, make_cases
+from seatrial.export.parity import EXAMPLE_TOKENS, Case, Check, Reference, compare, make_cases, not_run
 from seatrial.export.quiet import quiet
 from seatrial.export.reference import references
 from seatrial.export.rewrite import Applied, rewrite_graph
@@ -33,7 +33,7 @@ from seatrial.export.runner import GraphRunner
 from seatrial.export.second_door import LOST, export_decoder, export_other, is_decoder
 from seatrial.export.source import Source
 from seatrial.export.texts import write_texts
-from seatrial.export.trace import EXAMPLE_TOKENS, trace
+from seatrial.export.trace import trace
 
 Exporter = str  # auto | attention | optimum
 
@@ -78,7 +78,7 @@ def export_bundle(
         say(f"loading {source.name}", None)
         loaded = load_torch(source, Path(work), allow_pickle=allow_pickle)
         require_space(out.parent, weight_bytes(loaded) + (64 << 20))
-        cases = make_cases(loaded.vocabulary, loaded.window, loaded.context, EXAMPLE_TOKENS)
+        cases = make_cases(loaded.vocabulary, loaded.window, loaded.context, loaded.rope_switch)
         say("running torch for reference", 0.1)
         wanted = references(loaded.model, loaded.layers, cases)
         return _write(source, loaded, out, _Plan(cases, wanted, exporter, say))
@@ -104,6 +104,7 @@ def _write(source: Source, loaded: Loaded, out: Path, plan: _Plan) -> ExportResu
             gc.collect()
             plan.say("comparing with torch", 0.9)
             done.checks.extend(check_graph(folder / MODEL, plan.cases, plan.wanted))
+            done.checks.extend(not_run(loaded.window, loaded.context, loaded.rope_switch))
             done.info.update(info, **_summary(done, folder))
             if done.failed:
                 raise _ParityMiss

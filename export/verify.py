@@ -25,7 +25,6 @@ from seatrial.export.parity import Case, Check, Reference, compare, make_cases, 
 from seatrial.export.reference import references
 from seatrial.export.runner import GraphFailed, GraphRunner
 from seatrial.export.source import Source
-from seatrial.export.trace import EXAMPLE_TOKENS
 
 _QUANTIZED = (
     "MatMulNBits",
@@ -68,7 +67,7 @@ def verify_bundle(source: Source, bundle: Path, *, progress: Progress | None = N
         say(f"loading {source.name}", None)
         loaded = load_torch(source, Path(work))
         say("comparing with torch", 0.3)
-        cases = make_cases(loaded.vocabulary, loaded.window, loaded.context, EXAMPLE_TOKENS)
+        cases = make_cases(loaded.vocabulary, loaded.window, loaded.context, loaded.rope_switch)
         wanted = references(loaded.model, loaded.layers, cases)
         return verify_graph(loaded.model, loaded.layers, graph, cases, wanted)
 
