@@ -144,7 +144,7 @@ def test_states_from_measured_signals_are_the_same_as_from_logits():
 def test_near_loops_trip_the_monotony_rule_and_prose_does_not():
     rng = np.random.default_rng(0)
     near = [int(t) for t in rng.choice([7, 7, 7, 7, 8, 9], 100)]  # no phrase repeats exactly for long
-    guard = BreakdownGuard(V, Thresholds(repeat_times=40, monotony_share=0.85))
+    guard = BreakdownGuard(V, Thresholds(repeat_times=40))
     assert drive(guard, [(0.5, t) for t in near]) == 47
     assert guard.trip is not None and guard.trip.rule == "monotony" and guard.trip.since == 0
     prose = [int(t) for t in rng.zipf(1.3, 300) % V]
