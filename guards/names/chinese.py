@@ -38,12 +38,12 @@ def find_chinese(
     words = tag(text, wanted)
     lexicon = chinese()
     found = [m for m in _tagged(text, words, lexicon) if not _looks_alike(m, lexicon)]
-    found = _without_overlaps([*_titled(text, words, lexicon), *found])
-    found = _without_overlaps([*found, *_in_lists(text, words, found, lexicon)])
+    found = without_overlaps([*_titled(text, words, lexicon), *found])
+    found = without_overlaps([*found, *_in_lists(text, words, found, lexicon)])
     names = {m.bare for m in found if m.kind == "person" and len(m.bare) > 2} | {
         k for k in known if len(k) > 1
     }
-    return _without_overlaps([*found, *_repeated(text, names, lexicon)])
+    return without_overlaps([*found, *_repeated(text, names, lexicon)])
 
 
 def _tagged(text: str, words: list[Word], lexicon: ChineseLexicon) -> Iterator[NameMention]:
@@ -234,7 +234,7 @@ def _repeated(text: str, names: set[str], lexicon: ChineseLexicon) -> Iterator[N
                 break
 
 
-def _without_overlaps(mentions: Iterable[NameMention]) -> list[NameMention]:
+def without_overlaps(mentions: Iterable[NameMention]) -> list[NameMention]:
     """In order; of two that overlap the first, then the longer, then the one given first."""
     kept: list[NameMention] = []
     for mention in sorted(mentions, key=lambda m: (m.span[0], -m.span[1])):

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from functools import cached_property
 
-from seatrial.guards.names.chinese import find_chinese
+from seatrial.guards.names.chinese import find_chinese, without_overlaps
 from seatrial.guards.names.english import find_english
 from seatrial.guards.names.fold import WORD, fold
 from seatrial.guards.names.model import NameMention
@@ -147,5 +147,5 @@ class Source:
 
     @cached_property
     def mentions(self) -> list[NameMention]:
-        """Names of both scripts in order."""
-        return sorted([*self.english, *self.chinese], key=lambda m: m.span)
+        """Names of both scripts in order, none inside another."""
+        return without_overlaps([*self.english, *self.chinese])
