@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from itertools import chain
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+import guard_names
 import guard_numbers
 from guard_scores import table_lines
 
@@ -22,7 +24,8 @@ def main() -> None:
     )
     parser.add_argument("--data", type=Path, required=True, help="a folder with the labelled .jsonl files")
     arguments = parser.parse_args()
-    for line in table_lines(guard_numbers.evaluate(arguments.data)):
+    rows = chain(guard_numbers.evaluate(arguments.data), guard_names.evaluate(arguments.data))
+    for line in table_lines(rows):
         print(line, flush=True)
 
 

@@ -3,7 +3,7 @@
 Rivals are names that a text puts in one list (Bronze, Silver and Gold; Leeds or York), or before one and the
 same word (the Gold plan, the Silver plan). Where the words around the name of the summary are found around a
 rival and hardly around the name itself, that is a finding: the right word in the wrong place passes every
-look-up.
+look-up. People are left to `speech.py`: they do much that is said of them in passing.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ def _same_word(one: Name, other: Name) -> bool:
 
 def _lists(source: Source) -> Iterator[set[Name]]:
     group: list[NameMention] = []
-    for left, right in pairwise(source.mentions):
+    for left, right in pairwise(m for m in source.mentions if m.kind != "person"):
         gap = left.span[1], right.span[0]
         if gap[1] - gap[0] <= _LONGEST_JOINT and _LISTED.fullmatch(source.text, *gap):
             group = group or [left]
