@@ -52,6 +52,7 @@ class Row:
     ms_per_token: float | None
     peak: MemoryUse
     mechanism: str
+    private_bytes_at_end: int = 0  # exact, when the last token was written
 
 
 def measure(bundle: Bundle, weights: str, ceiling_bytes: int, prompt: list[int], tokens: int) -> Row:
@@ -59,7 +60,7 @@ def measure(bundle: Bundle, weights: str, ceiling_bytes: int, prompt: list[int],
     packed = prepare_mapped(bundle) if weights == "mapped" else None
     drop_cached_pages(bundle.data_files if packed is None else packed.parent.iterdir())
     times: list[float] = []
-    first_s, outcome, worker = None, "done", None
+    first_s, outcome, worker, at_end = None, "done", None, 0
     began = time.perf_counter()
     with open_ceiling(ceiling_bytes, mapped=weights == "mapped") as ceiling:
         try:
@@ -79,12 +80,14 @@ def measure(bundle: Bundle, weights: str, ceiling_bytes: int, prompt: list[int],
                     if event["event"] == "token":
                         first_s = first_s or time.perf_counter() - began
                         times.append(event["host_s"])
+                    elif event["event"] == "done" and event["memory"]:
+                        at_end = event["memory"]["private_bytes"]
         except ChildDied as death:
             outcome = f"{death.detail[:24]} at {len(times) or 'start'}"
         mechanism = ceiling.mechanism
     steady = times[len(times) // 3 :] or times
     ms = 1e3 * statistics.median(steady) if len(times) > 1 else None
-    return Row(outcome, first_s, ms, worker.watch.peak if worker else MemoryUse(), mechanism)
+    return Row(outcome, first_s, ms, worker.watch.peak if worker else MemoryUse(), mechanism, at_end)
 
 
 def show(name: str, weights: str, ceiling: str, row: Row) -> None:
@@ -131,18 +134,20 @@ def empty_session(capacity: int) -> MemoryUse:
 
 def ample(bundle: Bundle, prompt: list[int], tokens: int, empty: MemoryUse, rounds: int = 5) -> None:
     """Mapped over heap with memory to spare, alternating, and mapped private bytes above an empty session."""
-    heap, mapped, private = [], [], []
+    heap: list[float] = []
+    mapped: list[float] = []
+    private: list[tuple[int, int]] = []
     for _ in range(rounds):
         heap.append(measure(bundle, "heap", AMPLE, prompt, tokens).ms_per_token or 0.0)
         row = measure(bundle, "mapped", AMPLE, prompt, tokens)
         mapped.append(row.ms_per_token or 0.0)
-        private.append(row.peak.private_bytes)
+        private.append((row.private_bytes_at_end, row.peak.private_bytes))
     ratios = [b / a for a, b in zip(heap, mapped, strict=True)]
     told = f"{statistics.median(ratios):.3f} ({min(ratios):.3f} .. {max(ratios):.3f})"
-    above = (max(private) - empty.private_bytes) / 1e6
+    at_end, peak = ((max(column) - empty.private_bytes) / 1e6 for column in zip(*private, strict=True))
     print(
-        f"int8, ample memory: mapped over heap {told}; mapped private peak {above:.1f} MB above an empty "
-        "session"
+        f"int8, ample memory: mapped over heap {told}; private bytes above an empty session: {at_end:.1f} MB "
+        f"while decoding, {peak:.1f} MB at the peak while opening"
     )
 
 
