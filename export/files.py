@@ -67,10 +67,11 @@ def require_space(folder: Path, needed_bytes: int) -> None:
 
 def disk_error(error: OSError, path: Path) -> UserError:
     """The one line for a failed write, naming the path and the system's reason."""
-    code = errno.errorcode.get(error.errno or 0, "unknown error")
-    return UserError(
-        f"cannot write {error.filename or path}: {error.strerror or error} ({code}); nothing was left behind"
-    )
+    code = errno.errorcode.get(error.errno or 0, "")
+    if not code and "requested and" in str(error):  # numpy's short write carries no number
+        code = "ENOSPC, or EFBIG under a file size limit"
+    reason = f"{error.strerror or error} ({code or 'unknown error'})"
+    return UserError(f"cannot write {error.filename or path}: {reason}; nothing was left behind")
 
 
 def sha256_of(path: Path) -> str:

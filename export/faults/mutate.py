@@ -119,7 +119,7 @@ def drop_bias(*words: str) -> Edit:
         if name is None:
             return None
         graph.set_array(name, np.zeros_like(graph.array(name)))
-        return Placed(layer_of(name), module_of(name))
+        return Placed(layer_of(name), module_of(name) if layer_of(name) is not None else "head")
 
     return edit
 

@@ -1,6 +1,6 @@
 """What a reader of the answers would notice, per kind of fault, with the measure behind it.
 
-The figures come from putting each fault into the embedded model (`bench/faults.py` makes them again): the
+The figures come from putting each fault into the embedded model (`bench/export_faults.py --symptoms` makes them again): the
 change in the loss on rare tokens, in the entropy of the next token, and in how often the top token stays
 the same.
 """

@@ -17,7 +17,7 @@ from seatrial.export.faults.mutate import SUITE, Graph
 from seatrial.export.faults.symptoms import symptom_of
 
 DOCUMENT = Path("docs/faults.md")
-COMMAND = "python bench/faults.py --write"
+COMMAND = "python bench/export_faults.py --write"
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,9 @@ def render(rows: Sequence[Row]) -> str:
     lines = [
         "# Faults that get a name",
         "",
-        f"Made by `{COMMAND}`; a test fails when it is stale. Each fault of the suite is put into the right",
-        "graph of a tiny random model; family, layer and place are drawn by seed. `seatrial export --verify`",
-        "then sees it and says what it is.",
+        f"Made by `{COMMAND}`; a test fails when it is stale.",
+        "Each fault of the suite is put into the right graph of a tiny random model; family, layer and place are",
+        "drawn by seed. `seatrial export --verify` then sees it and says what it is.",
         "",
         f"Detected: {detected} of {len(rows)}. Named with kind and place: {named} of {len(rows)}.",
         "",

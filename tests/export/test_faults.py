@@ -43,7 +43,7 @@ def test_most_faults_are_named(rows: list[Row]) -> None:
 
 def test_the_table_in_the_documentation_is_fresh(rows: list[Row]) -> None:
     text = (Path(__file__).parents[2] / DOCUMENT).read_text(encoding="utf-8")
-    assert text == render(rows), "stale: run `python bench/faults.py --write`"
+    assert text == render(rows), "stale: run `python bench/export_faults.py --write`"
 
 
 def test_the_suite_covers_what_it_names() -> None:
