@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from filelock import FileLock, Timeout
+
 from seatrial.errors import UserError
 from seatrial.export.bundle import Bundle
 from seatrial.export.cache import cache_folder
@@ -79,6 +81,26 @@ def measure_damage(
         raise UserError("there is no document to measure on: give texts with words in them")
     tokenizer = common_tokenizer(reference, candidate, (document.text for document in documents))
     folder = _work_folder(reference, candidate, documents, settings)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder.with_suffix(".lock"), timeout=0):
+            return _measure(reference, candidate, documents, tokenizer, folder, settings, progress)
+    except Timeout as error:
+        raise UserError(
+            "another run is measuring these two bundles on these texts: wait for it, or stop it"
+        ) from error
+
+
+def _measure(
+    reference: Bundle,
+    candidate: Bundle,
+    documents: Sequence[Document],
+    tokenizer: Tokenizer,
+    folder: Path,
+    settings: Settings,
+    progress: Progress,
+) -> DamageReport:
+    """Every stage, with its rows in `folder` until the end."""
     seconds: dict[str, float] = {}
     store = Store(folder)
     noise = _forced(reference, candidate, documents, tokenizer, settings, store, progress, seconds)

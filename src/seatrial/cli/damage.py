@@ -46,7 +46,8 @@ def damage(
             help="Exit 1 when the whole interval is above. FIGURE: harm (the default), flips, kl, nll",
         ),
     ] = None,
-    html: Annotated[Path | None, typer.Option("--html", help="Write the report as one page.")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="Also write the report as one page.")] = None,
+    lang: str = typer.Option("en", "--lang", help="Language of that page: en or zh."),
     seed: int = typer.Option(0, "--seed", help="Seed of the resampling and of the probes."),
     draws: int = typer.Option(2000, "--draws", min=200, help="Draws of the bootstrap."),
     window: int = typer.Option(1024, "--window", min=16, help="Tokens read from an empty cache at a time."),
@@ -60,7 +61,7 @@ def damage(
     """
     from dataclasses import replace
 
-    from seatrial.cli.output import print_json
+    from seatrial.cli.output import print_json, strict
     from seatrial.export.bundle import open_bundle
     from seatrial.quantize.damage.run import Settings, measure_damage
     from seatrial.quantize.damage.verdicts import parse_limits
@@ -78,12 +79,20 @@ def damage(
         probes=None if plan is None else replace(plan, seed=seed),
         factorial=factorial or full,
     )
+    if html is not None:
+        from seatrial.report import check_ready
+
+        check_ready(html, lang)
     documents = _documents(text, echo)
     with _progress(quiet) as progress:
         report = measure_damage(open_bundle(reference), open_bundle(candidate), documents, settings, progress)
-    _write_page(report, html)
+    document = strict(report.to_json())
+    if html is not None:
+        from seatrial.report import write_document
+
+        write_document(document, report.candidate.name, html, language=lang)
     if as_json:
-        print_json(report.to_json())
+        print_json(document)
     else:
         from seatrial.cli.damage_report import print_report
 
@@ -144,21 +153,6 @@ def _progress(quiet: bool) -> Iterator[Callable[[str, float | None], None]]:
             bars.update(tasks[what], completed=share or 0.0)
 
         yield report
-
-
-def _write_page(report: DamageReport, out: Path | None) -> None:
-    if out is None:
-        return
-    import tempfile
-
-    from seatrial.cli.output import strict
-    from seatrial.quantize.damage.page import page
-
-    if not out.absolute().parent.is_dir():
-        raise UserError(f"there is no folder {out.absolute().parent} for the page: make it first")
-    with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=out.absolute().parent, delete=False) as file:
-        file.write(page(strict(report.to_json())))
-    Path(file.name).replace(out)
 
 
 def _exit_code(report: DamageReport, limits: Sequence[Limit]) -> int:

@@ -10,6 +10,7 @@ from typing import Any
 
 from seatrial.report import charts
 from seatrial.report.charts import Words
+from seatrial.report.damage import damage_notes, damage_tables
 from seatrial.report.figures import interval, milliseconds, seconds, size
 from seatrial.report.load import Result
 from seatrial.report.marks import lines_of, pair_marks
@@ -234,11 +235,6 @@ def _damage(result: Result, _key: str, say: Words) -> Section:
         {"label": name, "bad": found["verdict"] == "concentrates", **_as_interval(found["nll_delta"])}
         for name, found in data["classes"].items()
     ]
-    heads = [say("class"), say("tokens"), "KL", "NLL Δ", say("verdict")]
-    body = [
-        [name, str(found["n"]), _value(found["kl"]), _value(found["nll_delta"]), found["verdict"]]
-        for name, found in data["classes"].items()
-    ]
     return {
         "verdict": f"{_heading(data['candidate'])} / {_heading(data['reference'])}",
         "cards": [
@@ -246,8 +242,8 @@ def _damage(result: Result, _key: str, say: Words) -> Section:
             {"name": say("candidate"), "value": _heading(data["candidate"])},
         ],
         "charts": [_chart(say("damage"), charts.intervals(rows, "NLL Δ"), say("damage_note"))],
-        "tables": [_table(say("damage"), heads, body)],
-        "notes": list(data.get("warnings", [])),
+        "tables": damage_tables(data, say),
+        "notes": damage_notes(data, say),
     }
 
 

@@ -1,0 +1,124 @@
+"""A damage result as tables: classes, languages, whole figures and names, copies, one part at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from seatrial.report.figures import DASH
+
+Table = dict[str, Any]
+Say = Callable[[str], str]
+
+
+def damage_tables(data: dict[str, Any], say: Say) -> list[Table]:
+    """Every table of a result of `seatrial damage --json`."""
+    languages = data["languages"] if len(data["languages"]) > 1 else {}
+    tables = [_classes(data["classes"], say, say("damage"))]
+    tables += [
+        _classes(found["classes"], say, f"{say('damage')}: {name}") for name, found in languages.items()
+    ]
+    tables.append(_items(data["items"], say))
+    if data.get("probes"):
+        tables.append(_probes(data["probes"], say))
+    if data.get("factorial"):
+        tables.append(_parts(data["factorial"], say))
+    return tables
+
+
+def damage_notes(data: dict[str, Any], say: Say) -> list[str]:
+    """The guard's share, and what the run could not have seen."""
+    guard, seen = data["guard"], data["minimum_detectable"]["classes"]
+    notes = [
+        say("damage_guard").format(
+            **{key: guard[key] for key in ("damaged", "caught", "escaped", "no_figure")}
+        )
+    ]
+    told = ", ".join(f"{name} {excess:.0%}" for name, excess in seen.items() if excess is not None)
+    return [*notes, f"{say('damage_seen')} {told}", *data.get("warnings", [])]
+
+
+def _classes(classes: dict[str, Any], say: Say, title: str) -> Table:
+    heads = [say("class"), say("tokens"), "KL", say("harm_share"), say("repair_share"), "NLL Δ"]
+    heads += [say("times_other"), "p", say("verdict")]
+    rows = []
+    for name, found in classes.items():
+        compared = found["concentration"]
+        row = [name, f"{found['n']:,}", with_ends(found["kl"])]
+        row += [with_ends(found["flips"][kind], 100) for kind in ("harm", "repair")]
+        row += [with_ends(found["nll_delta"])]
+        row += [with_ends(compared["ratio"]), short(compared["p_adjusted"])] if compared else ["", ""]
+        rows.append([*row, found["verdict"] if compared else ""])
+    return {"title": title, "heads": heads, "rows": rows}
+
+
+def _items(items: dict[str, Any], say: Say) -> Table:
+    heads = [say("class"), "n", say("right_before"), say("harmed"), "%", say("repaired"), "McNemar p"]
+    rows = [
+        [
+            name,
+            str(found["n"]),
+            str(found["right_in_reference"]),
+            str(found["harmed"]),
+            with_ends(found["harm"], 100),
+            str(found["repaired"]),
+            short(found["mcnemar_p"]),
+        ]
+        for name, found in items.items()
+    ]
+    return {"title": say("damage_items"), "heads": heads, "rows": rows}
+
+
+def _probes(probes: dict[str, Any], say: Say) -> Table:
+    heads = [say("copies"), "n", say("reference") + " %", say("candidate") + " %"]
+    heads += [say("harmed"), say("repaired"), "p", say("verdict"), say("errors")]
+    rows = [_probe_row(name, cell) for name, cell in _cells(probes)]
+    return {"title": say("copies"), "heads": heads, "rows": rows}
+
+
+def _cells(probes: dict[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:
+    yield "", probes["all"]
+    for cut in ("language", "context", "depth", "distractors", "kind"):
+        for value, cell in probes[cut].items():
+            yield f"{cut} {value}", cell
+
+
+def _probe_row(name: str, cell: dict[str, Any]) -> list[str]:
+    rates = [with_ends(cell[whose]["normalized"], 100) for whose in ("reference", "candidate")]
+    errors = ", ".join(f"{error} {n}" for error, n in cell["candidate"]["errors"].items())
+    p = short(cell.get("p_adjusted", cell["mcnemar_p"]))
+    return [
+        name,
+        str(cell["n"]),
+        *rates,
+        str(cell["harms"]),
+        str(cell["repairs"]),
+        p,
+        cell["verdict"],
+        errors,
+    ]
+
+
+def _parts(parts: list[dict[str, Any]], say: Say) -> Table:
+    classes = list(parts[0]["classes"])
+    rows = [
+        [row["variant"], *(short(row["classes"][name]["kl"]["value"]) for name in classes)] for row in parts
+    ]
+    return {"title": f"{say('damage_parts')}: KL", "heads": ["", *classes], "rows": rows}
+
+
+def with_ends(found: dict[str, Any] | None, scale: float = 1) -> str:
+    """ "0.114 (0.102–0.127)", a dash where there is no figure."""
+    if not found or found["value"] is None:
+        return DASH
+    value = short(found["value"] * scale)
+    if found["low"] is None or found["high"] is None:
+        return value
+    return f"{value} ({short(found['low'] * scale)}–{short(found['high'] * scale)})"
+
+
+def short(value: float | None) -> str:
+    """Three figures or so, whatever the size."""
+    if value is None:
+        return DASH
+    return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
