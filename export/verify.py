@@ -7,7 +7,7 @@ do not show in the outputs. It writes nothing.
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -95,10 +95,27 @@ def verify_graph(
         detail = f"{len(anatomy.layers)} layers instead of {layers}"
         return Verification(checks, [*faults, Fault("layer skipped", "graph", detail)], rows)
     faults += _frozen(checks, cases) or _by_layer(model, layers, runner, anatomy, cases, checks)
+    faults = [_placed_by_audit(fault, rows) for fault in faults]
     if any(check.verdict == "fail" for check in checks) and not faults:
         failed = next(check for check in checks if check.verdict == "fail")
         faults.append(_by_run(failed))
     return Verification([*checks, _audit_row(rows, checks), *_fault_rows(faults, checks)], faults, rows)
+
+
+def _placed_by_audit(fault: Fault, rows: list[AuditRow]) -> Fault:
+    """A scale on one factor of a product, or in front of a norm, looks the same wherever it is: the values of
+    the parameters tell where."""
+    if fault.kind != "scale wrong":
+        return fault
+    for row in rows:
+        parts = row.name.split(".")
+        layer = next((index for index, part in enumerate(parts) if part.isdigit()), None)
+        if row.status == "scaled" and layer is not None and fault.place.startswith(f"layer {parts[layer]},"):
+            module = ".".join(parts[layer + 1 : -1])
+            return replace(
+                fault, place=f"layer {parts[layer]}, {module}", detail=f"its weight is {row.detail}"
+            )
+    return fault
 
 
 def _audit_row(rows: list[AuditRow], checks: list[Check]) -> Check:

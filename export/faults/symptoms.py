@@ -1,8 +1,8 @@
 """What a reader of the answers would notice, per kind of fault, with the measure behind it.
 
-The figures come from putting each fault into the embedded model (`bench/export_faults.py --symptoms` makes them again): the
-change in the loss on rare tokens, in the entropy of the next token, and in how often the top token stays
-the same.
+The figures are in `symptoms.json`, from putting each fault into the embedded model; they are made again by
+`bench/export_symptoms.py`: loss of rare tokens, entropy, top-1 agreement, share of distinct tokens in an
+answer.
 """
 
 from __future__ import annotations
