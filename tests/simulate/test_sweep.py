@@ -131,12 +131,13 @@ def test_killed_twice_200_traces_are_finished_with_no_finished_one_done_again(tm
 
 
 @pytest.fixture
-def cluster() -> Iterator[str]:
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The address of a Dask cluster with two worker processes that can import this file."""
     from distributed import LocalCluster
 
     here = str(Path(__file__).parent)
-    os.environ["PYTHONPATH"] = os.pathsep.join([here, os.environ.get("PYTHONPATH", "")])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([here, os.environ.get("PYTHONPATH", "")]))
+    monkeypatch.syspath_prepend(here)
     with LocalCluster(
         n_workers=2, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", silence_logs=50
     ) as local:
@@ -144,7 +145,6 @@ def cluster() -> Iterator[str]:
 
 
 def test_dask_gives_the_same_files_as_a_pool(tmp_path, cluster):
-    sys.path.insert(0, str(Path(__file__).parent))
     import test_sweep as importable  # by its name: the cluster's workers import it too
 
     jobs = [importable.Rows(seed) for seed in range(12)] + [importable.Rows(-1)]
