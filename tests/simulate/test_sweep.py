@@ -144,13 +144,13 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
         yield local.scheduler_address
 
 
-def test_dask_gives_the_same_files_as_a_pool(tmp_path, cluster):
+def test_dask_gives_the_same_files(tmp_path, cluster):
     import test_sweep as importable  # by its name: the cluster's workers import it too
 
     jobs = [importable.Rows(seed) for seed in range(12)] + [importable.Rows(-1)]
-    local = run_sweep(jobs, importable.measure, tmp_path / "pool", process_pool(2))
+    local = run_sweep(jobs, importable.measure, tmp_path / "here", one_after_another)
     there = run_sweep(jobs, importable.measure, tmp_path / "dask", dask_cluster(cluster))
-    assert files_of(tmp_path / "pool") == files_of(tmp_path / "dask")
+    assert files_of(tmp_path / "here") == files_of(tmp_path / "dask")
     assert (local.made, local.failed) == (there.made, there.failed) == (12, local.failed)
     assert there.failed[0][1] == "seed -1 is below 0"
 
