@@ -17,6 +17,7 @@ from seatrial.guards.verdict import Nearest
 Outcome = tuple[Reason, Nearest | None]
 
 NEAR_RATIO = 80.0  # rapidfuzz ratio of two words from which they count as one name written otherwise
+_MONTHS = "janfebmaraprmayjunjulaugsepoctnovdec"
 _INFLECTED = re.compile(r"(?:s|es|n|an|ian|ean|ese|ish)$")
 
 
@@ -28,7 +29,16 @@ def match_english(mention: NameMention, source: Source) -> Outcome:
         return _titled(mention, name, found, source)
     if mention.title and (whole := source.find_words("".join(folded_words(mention.text)))):
         return Reason.EXACT, _near(source, whole[0])
-    for attempt in (_reordered, _in_pieces, _by_initials, _inflected, _other_person, _near_spelling):
+    for attempt in (
+        _same_day,
+        _reordered,
+        _in_pieces,
+        _by_initials,
+        _inflected,
+        _other_person,
+        _near_spelling,
+        _cut,
+    ):
         outcome = attempt(mention, name, source)
         if outcome is not None:
             return outcome
@@ -201,6 +211,33 @@ def _near_spelling(mention: NameMention, name: Folded, source: Source) -> Outcom
                 for a, b in zip(name, others, strict=True)
             ):
                 return Reason.NEAR_SPELLING, _near(source, (first, first + len(name)))
+    return None
+
+
+def _same_day(mention: NameMention, name: Folded, source: Source) -> Outcome | None:
+    """Fri for Friday, the weekend for Saturday, 26/06 for June: what the number guard reads as a date."""
+    if mention.kind != "calendar":
+        return None
+    days = english().calendar
+    short = {word[:3]: places for word, places in source.places.items() if word in days}
+    for word in name:
+        if word[:3] not in short and not (word[:3] in ("sat", "sun") and "weekend" in source.places):
+            month = _MONTHS.find(word[:3]) // 3 + 1
+            if not month or not re.search(
+                rf"\b(?:0?{month}[./-]\d{{1,2}}|\d{{1,2}}[./-]0?{month})\b", source.text
+            ):
+                return None
+    places = short.get(name[0][:3]) or source.places.get("weekend")
+    return Reason.EXACT, _near(source, (places[0], places[0] + 1)) if places else None
+
+
+def _cut(mention: NameMention, name: Folded, source: Source) -> Outcome | None:
+    """Alex for Alexander: customary in English, so it only warns (see `policy.py`)."""
+    if len(name) != 1 or len(name[0]) < 3 or mention.kind == "calendar":
+        return None
+    for word, places in source.places.items():
+        if word.startswith(name[0]) and all(source.words[place].capital for place in places):
+            return Reason.CUT, _near(source, (places[0], places[0] + 1))
     return None
 
 

@@ -76,7 +76,8 @@ class Severities:
             if key in self._asked:
                 return self._asked[key]
         verdict = SEVERITY[reason]
-        return Verdict.WARN if verdict is Verdict.FAIL and _doubtful(mention) else verdict
+        doubtful = _doubtful(mention) or (reason is Reason.CUT and mention.script == "latin")
+        return Verdict.WARN if verdict is Verdict.FAIL and doubtful else verdict
 
 
 def _doubtful(mention: NameMention) -> bool:

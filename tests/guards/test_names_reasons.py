@@ -32,7 +32,9 @@ def finding(summary: str, source: str, name: str, **options: bool) -> Finding:
 def test_reason(reason: str, language: str, summary: str, name: str) -> None:
     source = TABLE["sources"][language]
     found = finding(summary, source, name, transliterate=reason == "transliterated")
-    assert (found.reason, found.verdict) == (reason, SEVERITY[Reason(reason)])
+    softer = (reason, language) == ("cut name", "en")  # Alex for Alexander is customary
+    expected = Verdict.WARN if softer else SEVERITY[Reason(reason)]
+    assert (found.reason, found.verdict) == (reason, expected)
     assert summary[slice(*found.span)] == name
     if found.nearest is not None:
         assert source[slice(*found.nearest.span)] == found.nearest.text
@@ -90,3 +92,19 @@ def test_people_of_an_attendance_list_may_be_named() -> None:
 def test_a_place_of_the_chinese_tagger_only_warns() -> None:
     found = finding("他们去了杭州。", "他们去了上海。", "杭州")
     assert (found.kind, found.reason, found.verdict) == ("place", "not found", Verdict.WARN)
+
+
+@pytest.mark.parametrize(
+    ("day", "source", "reason"),
+    [
+        ("Friday", "Ann: see you fri then", "exact"),
+        ("Saturday", "Ann: at the weekend", "exact"),
+        ("June", "Ann: it is on 26/06", "exact"),
+        ("June", "Ann: it is on 26/07", "not found"),
+        ("Friday", "Ann: see you Thursday", "not found"),
+    ],
+)
+def test_days_and_months_written_otherwise(day: str, source: str, reason: str) -> None:
+    found = finding(f"Ann will come on {day}.".replace("on June", "in June"), source, day)
+    assert (found.kind, found.reason) == ("calendar", reason)
+    assert found.verdict in (Verdict.OK, Verdict.WARN)
