@@ -34,6 +34,7 @@ _SIGNS: dict[str, str] = {
     "relative": r"today|toni|tomorrow|tmr|yesterday",
     "halfday": r"\d ?[ap]|[ap] ?\.? ?m\b",
     "clock": r"clock",
+    "early": r"early|mid|late|beginning of|start of|end of",
     "noon": r"noon|midday|midnight",
     "past": r"(?:half|quarter|twenty|ten|five|\d) (?:past|to|after|of) ",
     "dayparts": r"morning|afternoon|evening|night",
@@ -83,7 +84,7 @@ def at_number(needs: str, pattern: str, read: Reader) -> Row:
 _NUMBERS = re.compile(r"[\d零一二两三四五六七八九十]+")
 _LATIN = re.compile(r"[a-z]")
 _LATIN_SIGNS = bits(
-    "address month weekday period weekend half century week relative halfday clock noon past at dayparts feast nth fifteen"
+    "address month weekday period weekend half century week relative halfday clock noon past at early dayparts feast nth fifteen"
 )
 
 

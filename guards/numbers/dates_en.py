@@ -472,7 +472,7 @@ ENGLISH: list[Row] = [
     row("period", rf"\b(?P<which>{_MODIFIER}) (?P<unit>{_PERIOD})\b", _period),
     row("weekend", r"\b(?:the |over the |at the )?weekend\b", lambda found: {"we": 1}),
     row(
-        "past",
+        "early",
         rf"\b(?:the )?(?P<part>early|mid|late|beginning of|start of|middle of|end of)[ -](?:the )?"
         rf"(?=(?:19|20)\d\d|{'|'.join(_MONTH_NAMES)}|(?:this|next|last) (?:year|month))",
         _early,
