@@ -71,7 +71,7 @@ class Worker:
 
 
 class Probe:
-    """Read bandwidth of the machine right now, in bytes/s: dot products over arrays larger than the caches."""
+    """Read bandwidth right now, in bytes/s: sums over arrays larger than the caches."""
 
     def __init__(self, threads: int, megabytes: int = 96) -> None:
         self.parts = [np.ones(megabytes * 250_000, np.float32) for _ in range(threads)]
@@ -111,8 +111,8 @@ def measure(
                 one.setdefault(("decode", context), {})[worker.name] = worker.ask("step", STEPS) / STEPS
             at = context
             one["probe"].append(probe.measure())
-        print(f"round {number + 1} of {rounds}: probe {min(one['probe']) / 1e9:.1f} to {max(one['probe']) / 1e9:.1f} GB/s",
-              file=sys.stderr)  # fmt: skip
+        slow, fast = (edge(one["probe"]) / 1e9 for edge in (min, max))
+        print(f"round {number + 1} of {rounds}: probe {slow:.1f} to {fast:.1f} GB/s", file=sys.stderr)
         found.append(one)
     return found
 

@@ -116,7 +116,7 @@ class Session:
         return binding
 
     def _bind_logits(self, binding: Any, rows: int) -> NDArray[Any]:
-        logits = np.empty((1, rows, self._vocabulary), self._logits_type)
+        logits: NDArray[Any] = np.empty((1, rows, self._vocabulary), self._logits_type)
         binding.bind_ortvalue_output("logits", _share(logits))
         return logits
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from seatrial.export.session_graph import DecoderGraph
 
+_NOTHING = np.empty(0)
 _NUMPY_TYPES = {
     "tensor(float)": np.float32,
     "tensor(float16)": np.float16,
@@ -52,6 +53,7 @@ class SharedCache:
         }
         self.allocated_bytes: int = sum(buffer.nbytes for buffer in self.buffers.values())
         self.bytes_per_position = self.allocated_bytes // capacity
+        self._spare: dict[str, NDArray[Any]] = {}  # new rows of a piece, see `bind_new_rows`
 
     def bind_once(self, binding: Any) -> None:
         for past, present in self.pairs:
@@ -65,11 +67,17 @@ class SharedCache:
         """The node has written in place."""
 
     def bind_new_rows(self, binding: Any, tokens: int) -> dict[str, NDArray[Any]]:
-        """For a graph that gives back new rows only: where it puts them, by the cache input's name."""
+        """For a graph that gives back new rows only: where it puts them, by the cache input's name.
+
+        Pieces of one length share their memory, and so does a shorter last one.
+        """
         rows = {}
         for past, present in self.pairs:
             _, heads, _, width = self.buffers[past].shape
-            rows[past] = np.empty((1, heads, tokens, width), self.buffers[past].dtype)
+            wanted = heads * tokens * width
+            if self._spare.get(past, _NOTHING).size < wanted:
+                self._spare[past] = np.empty(wanted, self.buffers[past].dtype)
+            rows[past] = self._spare[past][:wanted].reshape(1, heads, tokens, width)
             binding.bind_ortvalue_output(present, ort.OrtValue.ortvalue_from_numpy(rows[past]))
         return rows
 

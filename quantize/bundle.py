@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,14 +22,22 @@ from seatrial.export.session import Session
 from seatrial.export.session_graph import load_graph
 from seatrial.export.tokenizer import Tokenizer
 from seatrial.quantize.agreement import Agreement, compare
-from seatrial.quantize.kv_cache import KV_BITS, KvScales, clipped, peaks_of, quantize_cache, scales_from
+from seatrial.quantize.kv_cache import (
+    KV_BITS,
+    Granularity,
+    KvScales,
+    clipped,
+    peaks_of,
+    quantize_cache,
+    scales_from,
+)
 from seatrial.quantize.liveness import inspect_cache, inspect_run, inspect_weights
 from seatrial.quantize.moments import second_moments
 from seatrial.quantize.planning import plan_mixed
 from seatrial.quantize.provenance import provenance_of
 from seatrial.quantize.recipe import Recipe, recipe_for
 from seatrial.quantize.result import QuantizeResult
-from seatrial.quantize.targets import Survey, survey
+from seatrial.quantize.targets import MATMULS, Survey, survey
 from seatrial.quantize.tensors import TensorReader
 from seatrial.quantize.texts import LANGUAGES, calibration_text, evaluation_text
 from seatrial.quantize.weights import Progress, WeightReport, quantize_weights, tie_copies
@@ -45,6 +54,7 @@ class _Job:
 
     bundle: Bundle
     kv: str
+    granularity: Granularity
     recipe: Recipe
     found: Survey
     reader: TensorReader
@@ -61,6 +71,8 @@ def quantize_bundle(
     recipe: Recipe | None = None,
     target_mb: float | None = None,
     target_kl: float | None = None,
+    operators: Iterable[str] = MATMULS,
+    granularity: Granularity = "channel",
     floor: float = WEIGHT_FLOOR,
     progress: Progress | None = None,
 ) -> QuantizeResult:
@@ -70,6 +82,8 @@ def quantize_bundle(
         weights: "int4" or "int8", block 32 and an 8-bit head, unless a `recipe` says otherwise; "mixed" picks
             4 or 8 bits for each group of matrices by a measurement, for one of the two targets.
         kv: "int8", "int4" or "fp32".
+        operators: kinds of matmul to quantize; unknown names are refused.
+        granularity: one cache scale per "channel", or per "tensor" with a warning where that loses channels.
         floor: share of the weight bytes, 0 to 1, below which the result is failed and nothing is written.
         progress: called with what is going on and the share done, 0 to 1.
 
@@ -79,11 +93,12 @@ def quantize_bundle(
     if kv not in ("fp32", *KV_BITS):
         raise UserError(f"unknown KV cache {kv!r}: use fp32, {', '.join(KV_BITS)}")
     model = load_graph(bundle.model_path)
-    found, reader = survey(model), TensorReader(model, bundle.folder)
+    found, reader = survey(model, operators), TensorReader(model, bundle.folder)
     tie_copies(found, reader)
     job = _Job(
         bundle=bundle,
         kv=kv,
+        granularity=granularity,
         recipe=_recipe(bundle, weights, recipe, target_mb, target_kl, progress),
         found=found,
         reader=reader,
@@ -192,7 +207,8 @@ def _calibrate(job: _Job, reference: Session, seconds: dict[str, float]) -> KvSc
     started = time.perf_counter()
     job.progress("calibrating the KV cache", None)
     texts = [job.tokenizer.encode(calibration_text(language)) for language in LANGUAGES]
-    scales = scales_from(peaks_of(reference, texts, _LENGTHS), bits=KV_BITS[job.kv])
+    peaks = peaks_of(reference, texts, _LENGTHS)
+    scales = scales_from(peaks, bits=KV_BITS[job.kv], granularity=job.granularity)
     seconds["calibration"] = time.perf_counter() - started
     return scales
 

@@ -47,7 +47,7 @@ class Point:
 
 
 def curve(bundle: Bundle, *, kv: str, folder: Path, progress: Progress | None = None) -> list[Point]:
-    """Points for at least six settings, smallest first. `folder` is where the bundles are made for a while."""
+    """Points for nine settings, smallest first; `folder` is where the bundles are made for a while."""
     points: dict[str, Point] = {}
     for name, recipe in _plain():
         points[name] = _point(bundle, name, recipe, kv, folder, progress)

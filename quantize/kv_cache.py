@@ -145,6 +145,13 @@ def _retype(model: onnx.ModelProto, scales: KvScales) -> None:
     del model.graph.value_info[:]
 
 
+def share_clipped(session: Session, bits: int = 8) -> float:
+    """Share, 0 to 1, of the values in a session's quantized cache that lie on either end of the range."""
+    rows = session.kv_rows().values()
+    values = sum(codes.size * 8 // bits for codes in rows)
+    return sum(clipped(codes, bits) for codes in rows) / values if values else 0.0
+
+
 def clipped(codes: NDArray, bits: int) -> int:
     """Values of a quantized cache that lie on either end of the range: what may have been clipped."""
     if bits == 8:

@@ -68,10 +68,10 @@ def _groups(
 
 def _fixed_bytes(model: onnx.ModelProto, found: Survey, head: Format) -> int:
     """Head, embedding, everything that stays float, the graph itself and the padding to pages."""
-    body = {t.weight for t in found.targets if t.group != "head"}
-    shared = {
-        (t.weight, t.rows, t.width) for t in [*found.tables, *(t for t in found.targets if t.group == "head")]
-    }
+    # A head that was a copy of the embedding is no longer read, whatever the graph still says.
+    body = {t.weight for t in found.targets if t.group != "head"} | {t.node.input[1] for t in found.targets}
+    heads = {(t.weight, t.rows, t.width) for t in found.targets if t.group == "head"}
+    shared = heads | {(table.weight, table.rows, table.width) for table in found.tables}
     outer = {name for name, _, _ in shared}
     floats = sum(tensor_bytes(t) for t in model.graph.initializer if t.name not in body | outer)
     graph = model.ByteSize()

@@ -16,7 +16,7 @@ from seatrial.errors import UserError
 from seatrial.export.bundle import open_bundle
 from seatrial.export.session import Session
 from seatrial.export.session_graph import load_graph
-from seatrial.quantize.kv_cache import clipped, peaks_of, quantize_cache, scales_from
+from seatrial.quantize.kv_cache import clipped, peaks_of, quantize_cache, scales_from, share_clipped
 from seatrial.quantize.tensors import TensorReader
 
 IDS = np.random.default_rng(3).integers(0, VOCABULARY, 100).tolist()
@@ -136,6 +136,14 @@ def test_per_tensor_scales_run_too(tiny, tmp_path):
     coded = with_cache(tiny, tmp_path / "bundle", granularity="tensor")
     with Session(tiny, capacity=128, threads=1) as plain, Session(coded, capacity=128, threads=1) as session:
         assert np.corrcoef(plain.prefill(IDS), session.prefill(IDS))[0, 1] > 0.99
+
+
+def test_clipping_is_counted_while_running(int8):
+    with Session(int8, capacity=128, threads=1) as session:
+        assert share_clipped(session) == 0.0
+        session.prefill(IDS[:50])
+        ends = sum(clipped(rows, 8) for rows in session.kv_rows().values())
+        assert share_clipped(session) == ends / (2 * 2 * 2 * 32 * 50) < 0.01
 
 
 def test_values_at_the_ends_are_counted():

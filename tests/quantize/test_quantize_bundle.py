@@ -116,6 +116,7 @@ def test_the_command_prints_one_json_document(tiny, tmp_path, capfd):
         ["--block", "48"],
         ["--algorithm", "awq"],
         ["--algorithm", "hqq"],
+        ["--op", "Matmul"],
     ],
 )
 def test_unknown_formats_are_bad_input_and_leave_nothing(tiny, tmp_path, options):

@@ -83,7 +83,7 @@ def test_every_form_of_a_weight_is_quantized_or_counted(tmp_path, form, share):
 
 def test_misspelt_operators_are_refused(tmp_path):
     model = load_graph(one_matmul(tmp_path))
-    with pytest.raises(UserError, match="'Matmul'.*MatMul"):
+    with pytest.raises(UserError, match=r"'Matmul'.*MatMul"):
         survey(model, ["Matmul"])
 
 

@@ -22,6 +22,8 @@ def quantize(
     asymmetric: bool = typer.Option(False, "--asymmetric", help="Store a zero point with every scale."),
     algorithm: str = typer.Option("rtn", help="rtn, k_quant, hqq or gptq."),
     head_bits: int = typer.Option(8, help="Bits of head and embedding: 8 or 4."),
+    op: list[str] | None = typer.Option(None, "--op", help="Kind of matmul to quantize; may be repeated."),
+    kv_per_tensor: bool = typer.Option(False, "--kv-per-tensor", help="One cache scale per tensor."),
     target_mb: float | None = typer.Option(None, help="Size that mixed weights may take, in MB."),
     target_kl: float | None = typer.Option(None, help="KL in nats that mixed weights may cost."),
     curve: bool = typer.Option(
@@ -37,6 +39,7 @@ def quantize(
     from seatrial.export.bundle import open_bundle
     from seatrial.quantize.bundle import quantize_bundle
     from seatrial.quantize.recipe import recipe_for
+    from seatrial.quantize.targets import MATMULS
 
     recipe = recipe_for(
         "int4" if weights == "mixed" else weights,
@@ -54,6 +57,8 @@ def quantize(
             weights=weights,
             kv=kv,
             recipe=recipe,
+            operators=op or MATMULS,
+            granularity="tensor" if kv_per_tensor else "channel",
             target_mb=target_mb,
             target_kl=target_kl,
             floor=floor,
