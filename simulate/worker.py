@@ -168,7 +168,12 @@ class Worker:
 
     def _death(self) -> ChildDied:
         """How the child ended, once its pipe is closed."""
-        code = self._process.wait(timeout=self.patience_s)
+        try:
+            code = self._process.wait(timeout=self.patience_s)
+        except subprocess.TimeoutExpired:
+            # It closed its pipe but does not end.
+            self._process.kill()
+            code = self._process.wait()
         told = self.last_words()
         memory = (
             self.watch.over or self.ceiling.kills() > self._kills_before or (code != 0 and says_memory(told))

@@ -188,9 +188,14 @@ def command(job: RunJob, *more: str) -> list[str]:
     ]
 
 
-def start(job: RunJob, *more: str) -> subprocess.Popen[str]:
+def start(job: RunJob, *more: str, cache: Path | None = None) -> subprocess.Popen[str]:
     process = subprocess.Popen(
-        command(job, *more), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command(job, *more),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, **({"SEATRIAL_CACHE": str(cache)} if cache else {})},
     )
     assert process.stdin is not None
     process.stdin.write(TRANSCRIPT)
@@ -403,6 +408,19 @@ def test_two_runs_at_once_do_not_meet(job: RunJob, tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert [results[number].summary for number in range(2)] == [RIGHT, RIGHT]
+
+
+def test_two_runs_that_need_the_same_bundle_make_it_once(job: RunJob, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    arguments = ["--weights", "int8", "--kv", "fp32", "--json", "--quiet"]
+    both = [
+        start(replace(job, out=tmp_path / f"out{number}"), *arguments, cache=cache) for number in range(2)
+    ]
+    told = [process.communicate(timeout=300) for process in both]
+    assert [process.returncode for process in both] == [0, 0], told
+    assert [json.loads(out)["weights"] for out, _ in told] == ["int8", "int8"]
+    assert len(list(cache.glob("bundles/*/int8-kv-fp32/seatrial.json"))) == 1
+    assert [file for file in cache.rglob(".*") if ".partial" in file.name] == []
 
 
 def test_the_json_document_survives_every_death(job: RunJob) -> None:

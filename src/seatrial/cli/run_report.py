@@ -39,6 +39,12 @@ def print_report(result: RunResult, console: Console | None = None) -> None:
     for attempt in result.attempts:
         _print_attempt(console, attempt)
     _print_guards(console, result.guards)
+    for death in result.deaths:
+        at = f" at token {death['at_token']}" if death["at_token"] else " at the start"
+        console.print(Text(f"died: {death['way']}: {death['detail']}{at}", style="red"))
+    if result.status == "partial":
+        fits = format_bytes(result.would_fit_bytes)
+        console.print(Text(f"would fit: a ceiling of about {fits}, by the guard's forecast", style="red"))
     for fallback in result.fallbacks:
         at = f" at token {fallback.at_token}" if fallback.at_token else ""
         console.print(Text(f"fallback: {fallback.trigger}{at} -> {fallback.action}", style="yellow"))
@@ -100,6 +106,9 @@ def _times(result: RunResult) -> Table:
         _milliseconds(decode["device_ms_per_token"]),
         _milliseconds(decode["host_ms_per_token"]),
     )
+    if result.memory.mapped_weights and decode["host_ms_first"] is not None:
+        steady = f"{decode['host_ms_first']:.0f} ms, then {decode['host_ms_steady']:.0f} ms"
+        table.add_row("first step, then steady", "", steady)
     if decode["host_limited"]:
         table.add_row("slower than the device", "", f"{decode['host_limited']:.0%} of tokens")
     return table
