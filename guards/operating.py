@@ -31,7 +31,8 @@ from seatrial.guards.thresholds import NEVER_REPEATS, Thresholds
 RUN_LENGTHS = (5, 10, 15, 20, 30)
 FOLDS = 5
 RULES = ("entropy run", "smoothed entropy", "repetition", "monotony", "foreign")
-_SPARE = 0.005  # share of the broken runs that a rule must catch alone to be worth having
+_SPARE = 0.005  # share of the broken runs that a rule must catch alone to be needed
+_ENOUGH = 0.05  # share of the broken runs that must lie above all good ones for a rule to stay on unneeded
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,20 @@ def _greedy(peaks: Peaks, bad: Bools, max_false: float, length: int) -> Setting:
             break
         above[step[0]] = step[1]
     above = _without_idle_rules(above, bad, stops)
-    return Setting(length, tuple(_centred(scores, above, rule, bad, stops) for rule in range(len(RULES))))
+    centred = [_centred(scores, above, rule, bad, stops) for rule in range(len(RULES))]
+    return Setting(length, tuple(_spare(row, at, bad) for row, at in zip(scores, centred, strict=True)))
+
+
+def _spare(row: Floats, above: float, bad: Bools) -> float:
+    """A rule that is not needed stays on, away from the good runs, where it fires before the others do.
+
+    Half-way from the highest good run to the lowest quarter of the broken ones above; off where they are few.
+    """
+    highest = float(row[~bad].max())
+    higher = row[bad & (row > highest)]
+    if math.isfinite(above) or not math.isfinite(highest) or len(higher) < _ENOUGH * int(bad.sum()):
+        return above
+    return (highest + float(np.quantile(higher, 0.25))) / 2
 
 
 Stops = Callable[[Floats], Bools]
