@@ -45,7 +45,7 @@ NUMBER_SEVERITY: Mapping[str, Verdict] = {
 
 NUMBER_REASONS = tuple(key for key in NUMBER_SEVERITY if "." not in key)
 NUMBER_KINDS = (
-    "count", "small count", "one", "amount", "percent", "percentage_point", "basis_point", "ratio", "ordinal", "small ordinal",
+    "count", "small count", "one", "amount", "percent", "percentage_point", "basis_point", "ratio", "ordinal", "small ordinal",  # noqa: E501
     "date", "vague date", "time", "duration", "weekday", "measure", "identifier", "named code", "unread",
 )  # fmt: skip
 
@@ -98,7 +98,7 @@ def policy_from_options(options: Iterable[str], base: Policy | None = None) -> P
         key, _, word = rest.rpartition("=")
         if table not in tables or not key or word.strip() not in tuple(Verdict):
             raise UserError(
-                f"severity {option!r} cannot be read; write it as in 'numbers.one end=fail' or 'names.homophone=ok'"
+                f"severity {option!r} cannot be read; write it as in 'numbers.one end=fail' or 'names.homophone=ok'"  # noqa: E501
             )
         tables[table][key.strip()] = Verdict(word.strip())
     return make_policy(tables["numbers"], tables["names"])

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (patterns and tables of names are easier to read in one piece)
 """A text in short stretches, each with the signs it holds, so that a rule reads only where it can match.
 
 Every rule names the signs it needs (a digit, a month's name, 月 ...). A stretch ends where a line or a sentence

@@ -1,8 +1,8 @@
 """Dates, times and weekdays of a summary against those of the source.
 
 A summary may state fewer parts than the source (June for June 26th), and parts that the source states in
-different places (the year once, the day later). It may not state a part that contradicts every candidate. With
-the day of the meeting, relative words of either side are compared as calendar days.
+different places (the year once, the day later). It may not state a part that contradicts every candidate.
+With the day of the meeting, relative words of either side are compared as calendar days.
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ def _same(quantity: Quantity, candidates: list[Quantity], wanted: dict[str, int]
 
 
 def _one_reading(quantity: Quantity, candidate: Quantity, wanted: dict[str, int]) -> bool:
-    """Neither side leaves open which is the day and which the month, or what is wanted holds in both readings."""
+    """Neither side leaves open which is the day and which the month, or what is wanted holds in both
+    readings."""
     if candidate.other and not _covers(dict(candidate.other), wanted):
         return bool(quantity.other)
     return not quantity.other or bool(candidate.other)
@@ -141,7 +142,8 @@ def _periods(fields: dict[str, int], today: date) -> list[Period]:
 
 
 def _needs_the_day(wanted: dict[str, int], candidates: Candidates) -> bool:
-    """A calendar day, where the source only has words such as tomorrow and next Friday: the meeting's day decides."""
+    """A calendar day, where the source only has words such as tomorrow and next Friday: the meeting's day
+    decides."""
     if "d" not in wanted:
         return False
     days = any("d" in stated for stated, _ in candidates)

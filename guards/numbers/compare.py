@@ -1,8 +1,8 @@
 """One figure of the summary against the figures of the source: the reason, and the nearest source figure.
 
 Reasons, from good to bad: exact, written otherwise, rounded, approximate, range, one end, sum, difference,
-ratio, ambiguous, wrong role, other unit, other sign, not found. Pure functions of extracted quantities and the
-folded texts around them; severities are in `policy.py`.
+ratio, ambiguous, wrong role, other unit, other sign, not found. Pure functions of extracted quantities and
+the folded texts around them; severities are in `policy.py`.
 """
 
 from __future__ import annotations
@@ -421,7 +421,8 @@ def _compare_range(quantity: Quantity, name: str, value: Decimal, source: Source
 def _bound(
     quantity: Quantity, reason: str, candidates: list[Quantity], summary: str, source: Source
 ) -> Match:
-    """Checks direction, counted noun and sentence of every candidate: one that does not contradict is enough."""
+    """Checks direction, counted noun and sentence of every candidate: one that does not contradict is
+    enough."""
     up = direction(summary, *quantity.span)
     if up:
         agreeing = [q for q in candidates if direction(source.folded, *q.span) != -up]
@@ -438,7 +439,8 @@ def _bound(
 def _counted_otherwise(
     quantity: Quantity, candidates: list[Quantity], summary: str, source: Source
 ) -> Quantity | None:
-    """A count of the same noun with another value, where no candidate counts that noun: 12 bugs in 3 features."""
+    """A count of the same noun with another value, where no candidate counts that noun: 12 bugs in 3
+    features."""
     if quantity.kind != COUNT:
         return None
     wanted = counted_nouns(summary, quantity.span[1])
@@ -469,7 +471,8 @@ _ROLE_WORDS = 3  # shared words that make another figure's sentence the one that
 def _said_of_other(
     quantity: Quantity, candidates: list[Quantity], summary: str, source: Source
 ) -> Quantity | None:
-    """A figure of the same family whose sentence shares words with the summary's where no candidate's does."""
+    """A figure of the same family whose sentence shares words with the summary's where no candidate's
+    does."""
     wanted = words_around(summary, *quantity.span)
     if len(wanted) < _ROLE_WORDS or quantity.kind == COUNT:
         return None
@@ -510,7 +513,8 @@ def _other(quantity: Quantity, name: str, value: Decimal, summary: str, source: 
 
 
 def _second_reading(quantity: Quantity, name: str, source: Source) -> Quantity | None:
-    """1.234 may be a thousand, and a bracketed amount may be negative: the other reading, when the source has it."""
+    """1.234 may be a thousand, and a bracketed amount may be negative: the other reading, when the source
+    has it."""
     value = quantity.value or Decimal(0)
     kinds = dict(quantity.other)
     others = ([value * 1000] if "thousands" in kinds else []) + ([-value] if "negative" in kinds else [])
@@ -524,7 +528,11 @@ def _second_reading(quantity: Quantity, name: str, source: Source) -> Quantity |
 
 def _worked_out(quantity: Quantity, name: str, value: Decimal, summary: str, source: Source) -> Match | None:
     """A sum, difference or ratio of figures of the same sort, where the clause speaks of one."""
-    if quantity.kind == ORDINAL or not quantity.quantum or abs(quantity.value or 0) < 10 * quantity.quantum:
+    if (
+        quantity.kind == ORDINAL
+        or not quantity.quantum
+        or abs(quantity.value or Decimal(0)) < 10 * quantity.quantum
+    ):
         return None  # one digit is the sum of something in any text
     ratio = name in ("share", "times")
     names = ("money", COUNT) if ratio else (name,)

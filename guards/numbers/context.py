@@ -44,8 +44,8 @@ def last_clause(left: str) -> str:
 
 
 _NOUN_STOP = frozenset(
-    "of in on at to for and or by with from as is are was were be been has have had that this which who will would "
-    "can could than per each also but if so after before during while when because into over under between about "
+    "of in on at to for and or by with from as is are was were be been has have had that this which who will would "  # noqa: E501
+    "can could than per each also but if so after before during while when because into over under between about "  # noqa: E501
     "said says".split()
 )
 _PLURAL = re.compile(r"(?:[a-z]{2,}[^s\W]s|people|men|women|children|staff|feet)$")
@@ -71,15 +71,16 @@ def _plurals(words: str) -> Iterator[str]:
 
 
 _STOP = _NOUN_STOP | frozenset(
-    "the a an it its these those they their there should may around more less up down all not we you he she his her "
-    "our your i me total million billion thousand percent hundred dollars yeah okay um uh well just like know think "
+    "the a an it its these those they their there should may around more less up down all not we you he she his her "  # noqa: E501
+    "our your i me total million billion thousand percent hundred dollars yeah okay um uh well just like know think "  # noqa: E501
     "about".split()
 )
 _SENTENCE = re.compile(r"[。！？!?\n;；]|\.(?!\d)")
 
 
 def words_around(folded: str, start: int, end: int, reach: int = 40) -> frozenset[str]:
-    """Content words (English stems, Chinese character pairs) within `reach` characters, within the sentence."""
+    """Content words (English stems, Chinese character pairs) within `reach` characters, within the
+    sentence."""
     left = _SENTENCE.split(folded[max(0, start - reach) : start])[-1]
     right = _SENTENCE.split(folded[end : end + reach], maxsplit=1)[0]
     return frozenset(_content(left)) | frozenset(_content(right))

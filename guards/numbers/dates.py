@@ -1,10 +1,10 @@
 """Dates, clock times and weekdays of a text: pieces of both languages, joined where they belong together.
 
-What the text does not say stays unknown: "the 26th" is a day without a month. Relative words keep their offset
-("tomorrow" is day +1); `resolve.py` turns them into calendar days when the meeting's day is known.
+What the text does not say stays unknown: "the 26th" is a day without a month. Relative words keep their
+offset ("tomorrow" is day +1); `resolve.py` turns them into calendar days when the meeting's day is known.
 Field names: y m d, q(uarter), h(alf), part (1 early .. 3 late), dec(ade), cent(ury), wk (week of the year),
-wd (1 Monday .. 7), we(ekend), dp (1 morning .. 4 night), H M pm; offsets D W Mo Q Y Dec from the day of speaking;
-nD nW nMo nQ nY a stretch of so many periods.
+wd (1 Monday .. 7), we(ekend), dp (1 morning .. 4 night), H M pm; offsets D W Mo Q Y Dec from the day of
+speaking; nD nW nMo nQ nY a stretch of so many periods.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ def _scan(blocks: list[Block], table: list[Row], taken: bytearray) -> Iterator[P
                     yield Piece(start, end, fields)
 
 
-# --- day and month in digits ---------------------------------------------------------------------------------
+# --- day and month in digits ----------------------------------------------------------------------
 
 _NUMERIC = re.compile(
-    r"(?<![a-z0-9_./:$€£])(?<!(?<!\d\d\d)\d-)(\d{1,2})([/.-])(\d{1,2})(?:\2(\d{4}|\d{2}))?(?![\d%:]|[./]\d|-\d{1,3}(?![\d/-])|\.\d| ?(?:mile|inch|cup))"
+    r"(?<![a-z0-9_./:$€£])(?<!(?<!\d\d\d)\d-)(\d{1,2})([/.-])(\d{1,2})(?:\2(\d{4}|\d{2}))?(?![\d%:]|[./]\d|-\d{1,3}(?![\d/-])|\.\d| ?(?:mile|inch|cup))"  # noqa: E501
 )
 _DATE_CUE = re.compile(
     r"(?:\b(?:on|by|until|since|from|due|before|after|monday|tuesday|wednesday|thursday|friday|saturday|sunday"
@@ -86,8 +86,8 @@ _DATE_CUE = re.compile(
 def _numeric_dates(text: str, taken: bytearray, locale: str | None) -> Iterator[Piece]:
     """15/4/2026 and 2/5: the order of day and month is that of the unambiguous dates of the same text.
 
-    Without a neighbour or a locale to tell, both readings are kept. Two numbers without a year are a date only
-    when the text has dates of that form with a year, or a word like "on" or a weekday stands before.
+    Without a neighbour or a locale to tell, both readings are kept. Two numbers without a year are a date
+    only when the text has dates of that form with a year, or a word like "on" or a weekday stands before.
     """
     found = [f for f in _NUMERIC.finditer(text) if not any(taken[f.start() : f.end()])]
     full = [f for f in found if f[4] and _orders(f)]
@@ -149,7 +149,7 @@ def _numeric_piece(found: re.Match[str], order: str | None) -> Piece | None:
     return Piece(*found.span(), readings["md"], other) if orders else None
 
 
-# --- ranges --------------------------------------------------------------------------------------------------
+# --- ranges ---------------------------------------------------------------------------------------
 
 _TO = r" ?(?:through|thru|to|till|until|and|-|–|~|到|至|和) ?(?:the )?"
 _END_DAY = re.compile(rf"{_TO}(?P<d>{DAY})(?![a-z0-9_%:/]|[.,]\d)")
@@ -191,18 +191,27 @@ def _inherit(text: str, pieces: list[Piece]) -> list[Piece]:
     result: list[Piece] = []
     for piece in pieces:
         last = result[-1] if result else None
-        if last is not None and piece.fields.keys() == {"d"} and {"m", "d"} <= last.fields.keys():
-            if piece.start - last.end <= 6 and _RANGE_GAP.fullmatch(text, last.end, piece.start):
-                rest = {name: part for name, part in last.fields.items() if name in ("m", "y")}
-                piece = replace(piece, fields={**rest, **piece.fields})
-        elif last is not None and "y" in piece.fields and "m" in last.fields and "y" not in last.fields:
-            if piece.start - last.end <= 6 and _RANGE_GAP.fullmatch(text, last.end, piece.start):
-                result[-1] = replace(last, fields={**last.fields, "y": piece.fields["y"]})
+        ranged = (
+            last is not None
+            and piece.start - last.end <= 6
+            and _RANGE_GAP.fullmatch(text, last.end, piece.start) is not None
+        )
+        if last is not None and ranged and piece.fields.keys() == {"d"} and {"m", "d"} <= last.fields.keys():
+            rest = {name: part for name, part in last.fields.items() if name in ("m", "y")}
+            piece = replace(piece, fields={**rest, **piece.fields})
+        elif (
+            last is not None
+            and ranged
+            and "y" in piece.fields
+            and "y" not in last.fields
+            and "m" in last.fields
+        ):
+            result[-1] = replace(last, fields={**last.fields, "y": piece.fields["y"]})
         result.append(piece)
     return result
 
 
-# --- joining -------------------------------------------------------------------------------------------------
+# --- joining --------------------------------------------------------------------------------------
 
 _GAP = re.compile(r"-|,? ?(?:of|in|the|on|的|\(|，)?(?: ?the)?,? ?")
 
@@ -220,7 +229,8 @@ def _join(text: str, pieces: list[Piece]) -> list[Piece]:
 
 
 def _belong(text: str, left: Piece, right: Piece) -> bool:
-    """Parts of one date: no part twice, no more than "of", "the" or a comma between, and a pair that dates have."""
+    """Parts of one date: no part twice, no more than "of", "the" or a comma between, and a pair that dates
+    have."""
     keys, more = frozenset(left.fields), frozenset(right.fields)
     gap = text[left.end : right.start]
     if keys & more or len(gap) > 8 or _GAP.fullmatch(gap) is None:

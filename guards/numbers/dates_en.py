@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (patterns and tables of names are easier to read in one piece)
 """English dates, weekdays and clock times: patterns and what each states.
 
 A row is (pattern, reader); the first row that takes a stretch of text keeps it. Words that are also other words
@@ -470,7 +471,7 @@ ENGLISH: list[Row] = [
     ),
     row("weekday", rf"\b(?:(?P<which>{_MODIFIER}) (?:week(?: on)? |week's )?)?{_WEEKDAY}\b(?!')", _weekday),
     row("period", rf"\b(?P<which>{_MODIFIER}) (?P<unit>{_PERIOD})\b", _period),
-    row("weekend", r"\b(?:the |over the |at the )?weekend\b", lambda found: {"we": 1}),
+    row("weekend", r"\b(?:the |over the |at the )?weekend\b", lambda _: {"we": 1}),
     row(
         "early",
         rf"\b(?:the )?(?P<part>early|mid|late|beginning of|start of|middle of|end of)[ -](?:the )?"
@@ -495,7 +496,7 @@ ENGLISH: list[Row] = [
     ),
     at_number(
         "halfday digit",
-        rf"(?<![a-z0-9_.:])(?P<hour>\d{{1,2}})(?P<minute>\d\d) ?(?P<half>[ap] ?\.? ?m\b\.?)",
+        r"(?<![a-z0-9_.:])(?P<hour>\d{1,2})(?P<minute>\d\d) ?(?P<half>[ap] ?\.? ?m\b\.?)",
         _compact_clock,
     ),
     row(
@@ -554,7 +555,7 @@ ENGLISH: list[Row] = [
     ),
     row(
         "nth period",
-        rf"(?:\b(?:by|until|till|around|since|from|before|after) )the (?P<d>\d{{1,2}}(?:st|nd|rd|th))\b(?! [a-z]{{3,}})",
+        r"(?:\b(?:by|until|till|around|since|from|before|after) )the (?P<d>\d{1,2}(?:st|nd|rd|th))\b(?! [a-z]{3,})",
         _day_of_month,
     ),
     row("year", YEAR_RANGE.pattern, lambda found: {"y": int(found[0])}),

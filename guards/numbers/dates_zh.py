@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (patterns and tables of names are easier to read in one piece)
 """Chinese dates, weekdays and clock times: patterns and what each states.
 
 Digits and numerals mix freely (2026年三月5号). Where a unit is also part of other words (号线, 日元, 点多) the pattern

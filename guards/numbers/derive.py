@@ -14,7 +14,7 @@ from itertools import combinations
 from seatrial.guards.numbers.context import last_clause
 
 _SUM = re.compile(
-    r"\b(?:total\w*|combined|altogether|in all|sum|together|overall)\b|合计|共计|总计|一共|总共|共有|累计|总额|加起来|共"
+    r"\b(?:total\w*|combined|altogether|in all|sum|together|overall)\b|合计|共计|总计|一共|总共|共有|累计|总额|加起来|共"  # noqa: E501
 )
 _DIFFERENCE = re.compile(
     r"\b(?:difference|gap|increase\w*|decrease\w*|rose|grew|fell|dropped|more|less|fewer|up|down|sav(?:e|es|ed|ing)s?|extra)\b"
@@ -32,8 +32,9 @@ def derived(
 ) -> tuple[str, tuple[Decimal, ...]] | None:
     """("sum" | "difference" | "ratio", operands) when `value` can be worked out from `values`, else None.
 
-    `quantum` is the place of the value's last digit; sums and differences must be exact, a ratio may be rounded
-    to that place. `near` says whether operands stand close enough together in the source. `ratio` asks for ratios only (percentages, times).
+    `quantum` is the place of the value's last digit; sums and differences must be exact, a ratio may be
+    rounded to that place. `near` says whether operands stand close enough together in the source. `ratio`
+    asks for ratios only (percentages, times).
     """
     known = sorted(set(values))
     if not 2 <= len(known) <= _MOST or not value:

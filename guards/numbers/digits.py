@@ -1,7 +1,7 @@
 """Numbers in digits: separators, decimals, scales, fractions, powers.
 
-Commas group by three (or the Indian way) and the point is the decimal mark, unless the locale or the form says
-otherwise: 1.234,56 can only be read one way. What can be read two ways (1.234) is marked.
+Commas group by three (or the Indian way) and the point is the decimal mark, unless the locale or the form
+says otherwise: 1.234,56 can only be read one way. What can be read two ways (1.234) is marked.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from seatrial.guards.numbers.units import currency_before
 
-COMMA_LOCALES = frozenset("de fr es it pt nl pl ru tr sv da nb no fi cs el ro hu uk id vi".split())  # noqa: SIM905
+COMMA_LOCALES = frozenset("de fr es it pt nl pl ru tr sv da nb no fi cs el ro hu uk id vi".split())
 
 
 class Numeral(NamedTuple):

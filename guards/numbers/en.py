@@ -1,9 +1,9 @@
 """English number words: cardinals by text2num, and own rules for what it does not read.
 
 Own rules: years said in pairs (twenty nineteen), decimals with a scale (one point two million), halves and
-fractions (two and a half, three quarters), dozens and couples, digits said one by one. Each word of a run becomes
-one letter for its class, and the forms are short patterns over those letters. A word glued together from number
-words ("twothousand") makes its run unread instead of half read.
+fractions (two and a half, three quarters), dozens and couples, digits said one by one. Each word of a run
+becomes one letter for its class, and the forms are short patterns over those letters. A word glued
+together from number words ("twothousand") makes its run unread instead of half read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from text_to_num import text2num
 
 _UNIT_NAMES = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 _TEEN_NAMES = (
-    "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",
+    "ten", "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen",  # noqa: E501
 )  # fmt: skip
 _TEN_NAMES = ("twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety")
 UNIT_WORDS = {word: number for number, word in enumerate(_UNIT_NAMES)}
@@ -28,7 +28,7 @@ TEN_WORDS = {word: number for number, word in zip(range(20, 100, 10), _TEN_NAMES
 SCALE_WORDS = {"thousand": 10**3, "million": 10**6, "billion": 10**9, "trillion": 10**12}
 _ORDINAL_ONES = ("first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth")
 _ORDINAL_TEENS = (
-    "tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth",
+    "tenth", "eleventh", "twelfth", "thirteenth", "fourteenth", "fifteenth", "sixteenth", "seventeenth", "eighteenth",  # noqa: E501
     "nineteenth",
 )  # fmt: skip
 _ORDINAL_TENS = (

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from seatrial.guards.numbers.draft import Draft, finish, from_numeral
 from collections.abc import Iterator
 
 from seatrial.guards.numbers.digits import Numeral
+from seatrial.guards.numbers.draft import Draft, finish, from_numeral
 from seatrial.guards.numbers.pairs import read_compound, read_mixed, read_pair, read_range
 from seatrial.guards.numbers.quantity import Quantity
 from seatrial.guards.numbers.single import read_single

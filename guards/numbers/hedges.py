@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (patterns and tables of names are easier to read in one piece)
 """Hedges around a figure: about, over, under, nearly, in both languages, before or after it."""
 
 from __future__ import annotations

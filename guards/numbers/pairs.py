@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from seatrial.guards.numbers.digits import Numeral
 from seatrial.guards.numbers.draft import Draft
 from seatrial.guards.numbers.hedges import bound_of
-from seatrial.guards.numbers.digits import Numeral
 from seatrial.guards.numbers.quantity import AMOUNT, COUNT, DURATION, MEASURE, ORDINAL, PERCENT, RATIO
 from seatrial.guards.numbers.single import read_sign
 from seatrial.guards.numbers.units import BY_NAME, classifier_after, unit_after
@@ -106,11 +106,11 @@ def _score(first: Numeral, second: Numeral) -> Draft:
     return Draft(first.start, second.end, ratio, Decimal("0.01"), RATIO, ":", string=string)
 
 
-# --- ranges --------------------------------------------------------------------------------------------------
+# --- ranges ---------------------------------------------------------------------------------------
 
 _RANGE_GAP = re.compile(r" ?(?:-|–|~|to|through|up to|至|到|或|or|and|与|和) ?")
 _RANGE_CUE = re.compile(
-    r"(?:\bbetween|\brange (?:of|from)(?: between)?|\branging from|介于|范围(?:在|为|是)?)[^.。;；\d\n]{0,14}$"
+    r"(?:\bbetween|\brange (?:of|from)(?: between)?|\branging from|介于|范围(?:在|为|是)?)[^.。;；\d\n]{0,14}$"  # noqa: E501
 )
 _FROM = re.compile(r"(?:\b(?:from|by)|从|由|自) ?(?:\$|€|£|us\$|¥)?$")
 
@@ -135,7 +135,8 @@ def read_range(folded: str, low: Draft, high: Draft) -> Draft | None:
 
 
 def _is_range(folded: str, low: Draft, high: Draft, word: str) -> bool:
-    """ "and" needs "between" before; "or" joins neighbours only; "from 10 to 20" and "by 2 to 10" are changes."""
+    """ "and" needs "between" before; "or" joins neighbours only; "from 10 to 20" and "by 2 to 10" are
+    changes."""
     cue = _RANGE_CUE.search(folded, max(0, low.start - 40), low.start) is not None
     if word in ("and", "与", "和"):
         return cue
@@ -174,7 +175,7 @@ def _inherit_scale(folded: str, low: Draft, high: Draft) -> Draft:
     return low._replace(value=low.value * size, quantum=low.quantum * size)
 
 
-# --- said in two parts ---------------------------------------------------------------------------------------
+# --- said in two parts ----------------------------------------------------------------------------
 
 _JOIN = re.compile(r"(?: | and |零)?")
 _STOP = re.compile(r"\s*(?:$|[.,;:!?)。，；：！？）、]|\s)")

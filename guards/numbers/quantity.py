@@ -1,7 +1,7 @@
 """What a figure is once it has been read: value, unit, kind and its exact place in the text.
 
-Plain data, no rules. A `Quantity` never holds text of its neighbours, so the same extraction serves the guard,
-the extractive fallback and the labels of the damage report.
+Plain data, no rules. A `Quantity` never holds text of its neighbours, so the same extraction serves the
+guard, the extractive fallback and the labels of the damage report.
 """
 
 from __future__ import annotations

@@ -26,8 +26,8 @@ def check_numbers(
 ) -> GuardReport:
     """Compares each figure of `summary` with `source`; pure, never raises on any text.
 
-    `meeting_date` turns relative words (tomorrow, 下周三) of both sides into calendar days; `locale` is that of
-    `extract_quantities`; `policy` changes severities.
+    `meeting_date` turns relative words (tomorrow, 下周三) of both sides into calendar days; `locale` is
+    that of `extract_quantities`; `policy` changes severities.
     """
     rules = policy or Policy()
     known = Source(fold(source), extract_quantities(source, locale=locale), meeting_date)
@@ -52,7 +52,7 @@ def _finding(quantity: Quantity, match: Match, policy: Policy, quoted: bool) -> 
         value=plain_value(quantity),
         unit=quantity.unit,
         nearest=near,
-        detail=match.detail or _sentence(quantity, match),
+        detail=match.detail or _sentence(match),
     )
 
 
@@ -67,7 +67,8 @@ def severity_kind(quantity: Quantity, *, claimed: bool = False) -> str:
     """The kind under which severities are looked up: small counts and ordinals and named codes are softer.
 
     A count is small up to ten when it is written in words: summaries count on their own (three people, two
-    options). In digits, in quotation marks, or where the source counts the same thing otherwise, it is a claim.
+    options). In digits, in quotation marks, or where the source counts the same thing otherwise, it is a
+    claim.
     """
     if quantity.kind == IDENTIFIER and is_named_code(quantity.text) and not claimed:
         return "named code"
@@ -84,7 +85,8 @@ def severity_kind(quantity: Quantity, *, claimed: bool = False) -> str:
 
 
 def plain_value(quantity: Quantity) -> str | None:
-    """The value as a decimal string, an ISO-like date with X for unknown parts, a clock time, or the digits."""
+    """The value as a decimal string, an ISO-like date with X for unknown parts, a clock time, or the
+    digits."""
     if quantity.fields:
         return _calendar_value(dict(quantity.fields))
     if quantity.value is None:
@@ -108,7 +110,7 @@ def _calendar_value(fields: dict[str, int]) -> str:
     return " ".join(f"{name}={part}" for name, part in sorted(fields.items()))
 
 
-def _sentence(quantity: Quantity, match: Match) -> str:
+def _sentence(match: Match) -> str:
     if match.nearest is None:
         return f"{match.reason}: nothing like it in the source"
     return f"{match.reason}: the source has {match.nearest.text!r}"

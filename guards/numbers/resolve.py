@@ -159,8 +159,8 @@ def _relative(fields: dict[str, int], today: date) -> list[Period]:
     if "Y" in fields:
         return _within_year(fields, today.year + fields["Y"])
     if "Dec" in fields:
-        first = today.year // 10 * 10 + 10 * fields["Dec"]
-        return [(date(first, 1, 1), date(first + 10, 1, 1))]
+        begin = today.year // 10 * 10 + 10 * fields["Dec"]
+        return [(date(begin, 1, 1), date(begin + 10, 1, 1))]
     day = today + timedelta(days=fields["D"])
     return [(day, day + _DAY)]
 

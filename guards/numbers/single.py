@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from seatrial.guards.numbers.digits import SCALES, Numeral
 from seatrial.guards.numbers.draft import Draft, from_numeral
 from seatrial.guards.numbers.hedges import bound_of
-from seatrial.guards.numbers.digits import SCALES, Numeral
 from seatrial.guards.numbers.quantity import AMOUNT, COUNT, DURATION, MEASURE, ORDINAL, PERCENT, RATIO
 from seatrial.guards.numbers.units import AFTER, Unit, classifier_after, currency_before, unit_after
 
@@ -53,7 +53,7 @@ def read_single(folded: str, numeral: Numeral) -> Draft | None:
     return draft._replace(bound=bound) if bound else draft
 
 
-# --- accountant's brackets -----------------------------------------------------------------------------------
+# --- accountant's brackets ------------------------------------------------------------------------
 
 _ACCOUNTING = re.compile(
     r"\b(?:loss|losses|operating|net|income|result|deficit|cash flow|ebitda|profit|margin)\b"
@@ -88,7 +88,7 @@ def _bracketed(folded: str, draft: Draft) -> Draft:
     return draft if cue else draft._replace(other=(("negative", 1),))
 
 
-# --- units ---------------------------------------------------------------------------------------------------
+# --- units ----------------------------------------------------------------------------------------
 
 _CHENG = re.compile(r" ?成(?P<more>[一二三四五六七八九半])?(?![为立功员本都熟长果绩就交效品型语分])")
 _ZHE = re.compile(r" ?折(?![合叠腾旧磨中返断算])")

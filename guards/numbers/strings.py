@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (patterns and tables of names are easier to read in one piece)
 """Strings of digits that are not quantities: phone numbers, versions, codes, addresses, numbers of rooms and orders.
 
 They have no value: two of them agree only when their characters agree. Found first, so that no rule for

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (patterns and tables of names are easier to read in one piece)
 """Units: what may stand before or after a figure, its canonical name, its dimension and its size.
 
 One table for both languages. Sizes are exact decimals to a base unit of the dimension, from the SI brochure and

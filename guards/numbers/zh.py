@@ -88,7 +88,7 @@ def _strip_approximation(run: str) -> tuple[str, Decimal | None]:
 def _strip_some(run: str) -> tuple[str, Decimal | None]:
     """几 is 2 to 9: 几十 = 20 to 90, 十几 = 11 to 19 (kept as 10 to 20), 几万 = 20000 to 90000."""
     bare = re.sub("[多余来]", "", run)
-    if bare.startswith("几") or bare.startswith("好几"):
+    if bare.startswith(("几", "好几")):
         rest = bare[bare.index("几") + 1 :]
         return ("二" + rest, Decimal(7)) if rest else ("", None)
     return bare.replace("几", ""), Decimal(1)

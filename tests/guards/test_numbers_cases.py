@@ -1,4 +1,5 @@
-"""Known faults of number guards, each as its whole kind: what must pass, what must not, what deserves a look."""
+"""Known faults of number guards, each as its whole kind: what must pass, what must not, what deserves a
+look."""
 
 from __future__ import annotations
 

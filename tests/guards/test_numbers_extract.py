@@ -198,7 +198,7 @@ def test_separators_by_locale() -> None:
 
 def test_all_kinds_are_named() -> None:
     samples = (
-        "five cats cost $5, 5%, 5 percentage points, 5 bps, half of it, the fifth, May 5, 5 pm, 5 days, Monday, 5 kg, "
+        "five cats cost $5, 5%, 5 percentage points, 5 bps, half of it, the fifth, May 5, 5 pm, 5 days, Monday, 5 kg, "  # noqa: E501
         "v5.1, twothousand"
     )
     assert {q.kind for q in extract_quantities(samples)} == set(KINDS)

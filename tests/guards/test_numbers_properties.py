@@ -6,6 +6,7 @@ The forms are written by plain reference functions that know nothing of the guar
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import pairwise
 
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -16,8 +17,8 @@ from seatrial.guards.numbers.normalize import fold
 from seatrial.guards.verdict import Verdict
 
 PIECES = st.sampled_from(
-    "0 7 12 1.5 3,000 % ％ ２０ 五 两 百 万 亿 千 点 零 半 第 年 月 日 号 元 块 个 分之 翻番 周三 下午 成 折 几 多 $ € - – ( ) . , ： : / "
-    "half a dozen twenty hundred million point second quarter May may Monday next 3pm Q3 2024-05-06 v2.1 +86 13800138000 ² ½ ١٢ 𝟙 壹 拾 "
+    "0 7 12 1.5 3,000 % ％ ２０ 五 两 百 万 亿 千 点 零 半 第 年 月 日 号 元 块 个 分之 翻番 周三 下午 成 折 几 多 $ € - – ( ) . , ： : / "  # noqa: E501
+    "half a dozen twenty hundred million point second quarter May may Monday next 3pm Q3 2024-05-06 v2.1 +86 13800138000 ² ½ ١٢ 𝟙 壹 拾 "  # noqa: E501
     "kg km °C x 倍 and to from between about 约 超过 \n".split(" ")
 )
 NOISE = st.lists(PIECES | st.text(max_size=4), max_size=30).map("".join)
@@ -39,14 +40,14 @@ def test_no_text_makes_it_raise_and_spans_are_exact(summary: str, source: str) -
 @settings(max_examples=200, deadline=None)
 def test_figures_do_not_overlap_and_folding_keeps_the_length(text: str) -> None:
     spans = [quantity.span for quantity in extract_quantities(text)]
-    assert all(left[1] <= right[0] for left, right in zip(spans, spans[1:], strict=False))
+    assert all(left[1] <= right[0] for left, right in pairwise(spans))
     assert len(fold(text)) == len(text)
     assert fold(fold(text)) == fold(text)
 
 
-# --- reference writers ---------------------------------------------------------------------------------------
+# --- reference writers ----------------------------------------------------------------------------
 
-ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()
+ONES = "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen".split()  # noqa: E501
 ONES += "seventeen eighteen nineteen".split()
 TENS = "- - twenty thirty forty fifty sixty seventy eighty ninety".split()
 
@@ -180,7 +181,7 @@ SENTENCES = [
     "评审会定在六月三号下午两点半。",
     "甲方出500万元，乙方出1,000万元。",
 ]
-SUMMARY = "85.2% churn, 12 bugs in 3 features, 8 weeks, $1.3 million, 3 June, 14:30, extension 4417. 预算35000元，120份，客流上升5%，合计1,500万元。"
+SUMMARY = "85.2% churn, 12 bugs in 3 features, 8 weeks, $1.3 million, 3 June, 14:30, extension 4417. 预算35000元，120份，客流上升5%，合计1,500万元。"  # noqa: E501
 
 
 @given(st.permutations(SENTENCES))
