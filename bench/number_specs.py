@@ -62,6 +62,24 @@ _LONE = re.compile(r"[零〇一二两兩三四五六七八九十]")
 _RUNS = re.compile(r"[\d零〇一二两兩三四五六七八九十百千万亿壹貳贰叁肆伍陆柒捌玖拾佰仟萬億點点]+")
 
 
+def lines(folder: Path) -> Iterator[str]:
+    """A table of the tallies, with the share of all cases of a kind that a rule sets aside."""
+    tallies = evaluate(folder)
+    if not tallies:
+        return
+    yield f"{'language':9} {'kind':12} {'agree':>6} {'differ':>6} {'aside':>6} {'share':>6}"
+    for (language, kind), tally in tallies.items():
+        counts = f"{tally.agree:6} {tally.differ:6} {tally.aside:6} {tally.share:6.3f}"
+        yield f"{language:9} {kind:12} {counts}"
+    for kind in dict.fromkeys(kind for _, kind in tallies):
+        both = [tally for (_, other), tally in tallies.items() if other == kind]
+        agree, aside = sum(t.agree for t in both), sum(t.aside for t in both)
+        judged = agree + sum(t.differ for t in both)
+        share, left = agree / judged if judged else 0.0, aside / (judged + aside)
+        yield f"{'both':9} {kind:12} {agree:6} {judged - agree:6} {aside:6} {share:6.3f}   set aside
+        {left:.1%}"
+
+
 def set_aside(row: dict[str, Any]) -> str | None:
     """The rule by which a case is not judged, or None.
 
