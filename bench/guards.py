@@ -1,9 +1,9 @@
 """Number and name guards on labelled data: `python bench/guards.py --data DIR [--speed]`.
 
-DIR holds files of the form named in `guard_numbers.py`, `guard_names.py` and `number_specs.py`; a set
-whose file is absent is left out. Prints, per set, our guard beside the trivial rule and the rule that flags
-everything, then the agreement of the extractor with published cases by language and kind. `--speed` adds the time of both
-guards.
+DIR holds files of the form named in `guard_numbers.py`, `guard_names.py` and `number_specs.py`; a set whose
+file is absent is left out. Prints, per set, our guard beside the trivial rule and the rule that flags
+everything, then the agreement of the extractor with published cases by language and kind. `--speed` adds the
+time of both guards.
 """
 
 from __future__ import annotations

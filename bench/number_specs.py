@@ -76,8 +76,8 @@ def lines(folder: Path) -> Iterator[str]:
         agree, aside = sum(t.agree for t in both), sum(t.aside for t in both)
         judged = agree + sum(t.differ for t in both)
         share, left = agree / judged if judged else 0.0, aside / (judged + aside)
-        yield f"{'both':9} {kind:12} {agree:6} {judged - agree:6} {aside:6} {share:6.3f}   set aside
-        {left:.1%}"
+        counts = f"{agree:6} {judged - agree:6} {aside:6} {share:6.3f}"
+        yield f"{'both':9} {kind:12} {counts}   set aside {left:.1%}"
 
 
 def set_aside(row: dict[str, Any]) -> str | None:
