@@ -40,9 +40,12 @@ class Worker:
     about: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
-    def start(cls, name: str, kind: str, path: str, threads: int, python: str = sys.executable) -> Worker:
+    def start(
+        cls, name: str, kind: str, path: str, arguments: argparse.Namespace, python: str = sys.executable
+    ) -> Worker:
+        clock = "cpu" if arguments.cpu_time else "wall"
         process = subprocess.Popen(
-            [python, str(WORKER), kind, path, str(threads)],
+            [python, str(WORKER), kind, path, str(arguments.threads), clock],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         worker = cls(name, process)
@@ -169,9 +172,9 @@ def llama_workers(arguments: argparse.Namespace, gguf: Path) -> list[Worker]:
     probe = subprocess.run([python, "-c", "import llama_cpp"], capture_output=True, check=False)
     if probe.returncode == 0:
         kinds = [("llama.cpp f16", "f16"), ("llama.cpp q8_0", "q8_0")]
-        return [Worker.start(n, "llama_cpp", f"{gguf}:{k}", arguments.threads, python) for n, k in kinds]
+        return [Worker.start(n, "llama_cpp", f"{gguf}:{k}", arguments, python) for n, k in kinds]
     print("no llama_cpp in that Python: the xllamacpp wheel (AVX2 only) stands in", file=sys.stderr)
-    return [Worker.start("xllamacpp", "xllamacpp", f"{gguf}:f16", arguments.threads)]
+    return [Worker.start("xllamacpp", "xllamacpp", f"{gguf}:f16", arguments)]
 
 
 def our_workers(arguments: argparse.Namespace) -> list[Worker]:
@@ -182,7 +185,7 @@ def our_workers(arguments: argparse.Namespace) -> list[Worker]:
     if not folders:
         wanted = [("int4", "int8"), ("int4", "fp32"), ("int8", "int8")]
         folders = {f"{w}+{kv} KV": ensure_bundle(None, weights=w, kv=kv).folder for w, kv in wanted}
-    return [Worker.start(name, "seatrial", str(path), arguments.threads) for name, path in folders.items()]
+    return [Worker.start(name, "seatrial", str(path), arguments) for name, path in folders.items()]
 
 
 def numbers(text: str) -> list[int]:
@@ -200,6 +203,9 @@ def main() -> None:
     parser.add_argument("--llama-python", help="Python that has llama_cpp")
     parser.add_argument("--genai", type=Path, help="folder of an onnxruntime-genai int4 build")
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument(
+        "--cpu-time", action="store_true", help="CPU seconds, for a busy machine; --threads 1"
+    )
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--contexts", type=numbers, default=[128, 512, 2048, 4096])
     parser.add_argument("--prefills", type=numbers, default=[512, 4096])
@@ -209,9 +215,7 @@ def main() -> None:
 
     gguf = arguments.gguf or fetch_embedded()
     ours, llama = our_workers(arguments), llama_workers(arguments, gguf)
-    genai = (
-        [Worker.start("genai", "genai", str(arguments.genai), arguments.threads)] if arguments.genai else []
-    )
+    genai = [Worker.start("genai", "genai", str(arguments.genai), arguments)] if arguments.genai else []
     peers = {"llama.cpp": [w.name for w in llama], **({"genai": ["genai"]} if genai else {})}
     for worker in [*llama, *genai]:
         print(f"{worker.name}: {worker.about.get('version')} {worker.about.get('features', '')}")

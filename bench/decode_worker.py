@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Callable
 from typing import Any, Protocol
 
 VOCABULARY, CAPACITY = 40_000, 4608
@@ -181,31 +182,34 @@ def tokens_for(start: int, count: int) -> list[int]:
     return [100 + (place * 7919 + place * place * 31) % VOCABULARY for place in range(start, start + count)]
 
 
-def answer(engine: Engine, command: dict[str, Any], length: int) -> tuple[float, int]:
+def answer(
+    engine: Engine, command: dict[str, Any], length: int, clock: Callable[[], float]
+) -> tuple[float, int]:
     """Seconds of one command, and the context's length after it."""
     if command["do"] == "reset":
         engine.reset()
         return 0.0, 0
     tokens = tokens_for(length, command["tokens"])
-    started = time.perf_counter()
+    started = clock()
     if command["do"] == "read":
         engine.read(tokens)
         length += len(tokens)
     else:
         engine.step(tokens)
-    seconds = getattr(engine, "seconds", None) or time.perf_counter() - started
+    seconds = getattr(engine, "seconds", None) or clock() - started
     engine.back_to(length)
     return seconds, length
 
 
 def main() -> None:
-    """`decode_worker.py KIND PATH THREADS`, then commands on stdin."""
+    """`decode_worker.py KIND PATH THREADS wall|cpu`, then commands on stdin."""
     kind, path, threads = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    clock = time.process_time if sys.argv[4] == "cpu" else time.perf_counter
     engine = KINDS[kind](path, threads)
     print(json.dumps({"about": engine.about}), flush=True)
     length = 0
     for line in sys.stdin:
-        seconds, length = answer(engine, json.loads(line), length)
+        seconds, length = answer(engine, json.loads(line), length, clock)
         print(json.dumps({"seconds": seconds}), flush=True)
 
 

@@ -2,9 +2,9 @@
 
     python bench/quantize.py [BUNDLE]     # the embedded model as fp32 by default
 
-The step runs in a child whose memory is watched; the limit of 1.2 times the float weights is printed beside
-it. The Python per token is a step's wall time minus the time inside onnxruntime, medians over many steps, with
-the sampling (argmax) and the breakdown guard that a run has.
+The step runs in a child whose memory is watched; the limit of 1.2 times the float weights is printed
+beside it. The Python per token is a step's wall time minus the time inside onnxruntime, medians over many
+steps, with the sampling (argmax) and the breakdown guard that a run has.
 """
 
 from __future__ import annotations

@@ -235,7 +235,7 @@ def _measure(
 
 def _expected_bytes(report: WeightReport, reference: Session) -> int:
     """Weight bytes per token as computed: what stayed float, plus the packed parts."""
-    return reference.weight_bytes_per_token - 4 * report.elements + report.stored_bytes
+    return reference.weight_bytes_per_token - report.read_float_bytes + report.read_bytes
 
 
 def _describe_cache(scales: KvScales | None, saturated: float) -> dict[str, object]:

@@ -38,6 +38,8 @@ class WeightReport:
     elements: int
     weight_elements: int
     stored_bytes: int
+    read_bytes: int  # of what a token reads whole: not of tables that are only looked up by row
+    read_float_bytes: int  # the same before quantization
     formats: dict[str, int]  # format's name -> matrices
     tied: bool
 
@@ -89,7 +91,7 @@ def quantize_weights(
     replaced: set[str] = set()
     initializers: list[onnx.TensorProto] = []
     formats: dict[str, int] = {}
-    stored_bytes = 0
+    stored_bytes = read_bytes = read_float_bytes = 0
     with TensorWriter(data_path) as writer:
         for done, (weight, users) in enumerate(jobs.items()):
             choice = recipe.format_of(users.group)
@@ -111,6 +113,9 @@ def quantize_weights(
                 renamed[id(table.node)] = lookup_nodes(table.node, names, packed)
             replaced.add(weight)
             stored_bytes += packed.nbytes
+            if users.targets:
+                read_bytes += packed.nbytes
+                read_float_bytes += reader.read(weight).nbytes
             formats[choice.name()] = formats.get(choice.name(), 0) + 1
             if progress is not None:
                 progress("quantizing weights", (done + 1) / len(jobs))
@@ -125,6 +130,8 @@ def quantize_weights(
         elements=sum(users.elements for users in jobs.values()),
         weight_elements=found.weight_elements,
         stored_bytes=stored_bytes,
+        read_bytes=read_bytes,
+        read_float_bytes=read_float_bytes,
         formats=formats,
         tied=any(users.targets and users.tables for users in jobs.values()),
     )

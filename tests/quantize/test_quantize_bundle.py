@@ -45,6 +45,14 @@ def test_a_quantized_bundle_opens_steps_and_says_what_was_done(tiny, tmp_path, w
         assert session.weight_bytes_per_token < 0.4 * tiny.weight_bytes
 
 
+@pytest.mark.parametrize("tie", ["copied", "untied"])
+def test_embeddings_of_their_own_pass_every_check(tmp_path, tie):
+    bundle = tiny_bundle(tmp_path / "in", tie=tie)
+    result = quantize_bundle(bundle, tmp_path / "out", weights="int8", kv="int8")
+    assert not result.failed, [check for check in result.checks if check.verdict != "ok"]
+    assert result.tied == (tie == "copied")
+
+
 def test_int8_is_near_and_int4_is_further(tiny, tmp_path):
     near, far = (
         quantize_bundle(tiny, tmp_path / w, weights=w, kv="fp32").agreement["en"].kl for w in ("int8", "int4")
