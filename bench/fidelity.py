@@ -1,6 +1,7 @@
 """How far plans are from measurements on devices that the fit never saw.
 
-    python bench/fidelity.py [MEASURED] [--test FILE] [--json]
+    python bench/fidelity.py MEASURED [--json]
+    python bench/fidelity.py [MEASURED] --test FILE [--json]
 
 MEASURED is a folder with throughput.csv (default: $SEATRIAL_MEASURED). Every chip is left out in turn and
 predicted from the others, then every vendor; intervals are earned inside each fit, on chips left out of that
@@ -22,8 +23,10 @@ from typing import Any
 import attrs
 import numpy as np
 
-from seatrial.simulate.fit import fit
+from seatrial.devices.runtime import load_runtime, runtime_names
+from seatrial.simulate.fit import feature_row, fit, path_of, predict
 from seatrial.simulate.measured import Row, read_throughput
+from seatrial.simulate.runtimes import runtime_id
 
 CONSTANT_EFFICIENCY = 0.55
 TARGETS = {
@@ -57,6 +60,27 @@ def left_out(rows: Sequence[Row], key: Callable[[Row], str]) -> list[Prediction]
 def scored(rows: Sequence[Row], test: Sequence[Row]) -> list[Prediction]:
     """`test` predicted by a fit of `rows`."""
     return _predictions(fit(rows), test)
+
+
+def shipped(test: Sequence[Row]) -> list[Prediction]:
+    """`test` predicted by the runtimes that come with the package, as a plan would."""
+    return [shipped_prediction(row) for row in test]
+
+
+def shipped_prediction(row: Row) -> Prediction:
+    """One row by the runtime of its engine and vendor, else by that of its kind of processor."""
+    name = runtime_id(path_of(row))
+    runtime = load_runtime(name if name in runtime_names() else f"generic-{row.processor}")
+    decode, prefill = runtime.decode, runtime.prefill
+    ops = row.ops if row.ops is not None else prefill.ops_per_Bps * row.bandwidth_Bps
+    if row.metric == "tg":
+        coefficients, spread = [decode.weight_factor, decode.compute_factor, decode.layer_s], decode.spread
+    else:
+        coefficients = [prefill.efficiency]
+        spread = prefill.spread if row.ops is not None else prefill.fallback_spread
+    features = feature_row(attrs.evolve(row, ops=ops), {})[None, :]
+    mid = float(np.exp(predict(row.metric, np.log(coefficients), features)[0]))
+    return Prediction(row, mid, mid * spread.low, mid * spread.high)
 
 
 def _predictions(fitted: Any, asked: Sequence[Row]) -> list[Prediction]:
@@ -163,15 +187,13 @@ def main() -> int:
     parser.add_argument("--test", type=Path)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    if options.measured is None:
+    if options.measured is None and options.test is None:
         parser.error("MEASURED, a folder with throughput.csv, or $SEATRIAL_MEASURED is needed")
-    rows = read_throughput(Path(options.measured) / "throughput.csv")
+    rows = read_throughput(Path(options.measured) / "throughput.csv") if options.measured else []
     if options.test is not None:
-        reports = [
-            report(
-                f"{options.test.name}, fitted on all of MEASURED", scored(rows, read_throughput(options.test))
-            )
-        ]
+        test = read_throughput(options.test)
+        how = "fitted on all of MEASURED" if rows else "by the runtimes that come with the package"
+        reports = [report(f"{options.test.name}, {how}", scored(rows, test) if rows else shipped(test))]
     else:
         reports = [
             report("each chip left out", left_out(rows, lambda row: row.chip)),

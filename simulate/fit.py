@@ -30,6 +30,8 @@ DECODE_ROOT = (math.log(1.4), math.log(1.0), math.log(1e-4))
 DECODE_SPREADS = ((1.0, 2.0, 2.0), (0.3, 0.7, 0.7), (0.3, 0.7, 0.7), (0.2, 0.4, 0.4))
 PREFILL_ROOT = (math.log(0.4),)
 PREFILL_SPREADS = ((2.0,), (0.7,), (0.7,), (0.7,))
+# A chip whose compute nobody knows: compute per bandwidth varies about threefold around its vendor's median.
+UNKNOWN_OPS = math.log(3.0)
 # How many left-out chips of its own an engine needs before its own error counts as much as its kind's.
 SCALE_CHIPS = 2.0
 
@@ -86,6 +88,8 @@ class Fitted:
     def interval(self, row: Row) -> tuple[float, float]:
         """Ends of the 90 % interval of `seconds`."""
         half, middle = self.half_width(row.metric, path_of(row)), self.seconds(row)
+        if row.ops is None and row.metric == "pp":
+            half = math.hypot(half, UNKNOWN_OPS)
         return middle * math.exp(-half), middle * math.exp(half)
 
     def half_width(self, metric: str, path: Path_) -> float:
@@ -180,8 +184,22 @@ def predict(metric: str, theta: Array, features: Array) -> Array:
     return np.log(np.maximum(features[:, 1] * np.exp(-theta[0]), features[:, 3]))
 
 
-def fit_levels(metric: str, table: Table, paths: Iterable[Path_] | None = None) -> dict[Path_, Array]:
-    """Coefficients of every level on `paths` (all by default), from the top down."""
+def slopes(metric: str, theta: Array, features: Array) -> Array:
+    """Derivatives of `predict` by each of `theta`: the share of each term, or -1 where compute binds."""
+    if metric == "tg":
+        terms = features[:, :3] * np.exp(theta)
+        return np.asarray(terms / terms.sum(axis=1, keepdims=True), np.float64)
+    binds = features[:, 1] * np.exp(-theta[0]) >= features[:, 3]
+    return np.where(binds, -1.0, 0.0)[:, None]
+
+
+def fit_levels(
+    metric: str,
+    table: Table,
+    paths: Iterable[Path_] | None = None,
+    start: dict[Path_, Array] | None = None,
+) -> dict[Path_, Array]:
+    """Coefficients of every level on `paths` (all by default), from the top down; `start` is a guess."""
     root, level_spreads = _priors(metric)
     levels: dict[Path_, Array] = {}
     wanted = {path_of(row) for row in table.rows} if paths is None else set(paths)
@@ -191,15 +209,14 @@ def fit_levels(metric: str, table: Table, paths: Iterable[Path_] | None = None) 
         keep = np.array([own[: len(path)] == path for own in belongs], dtype=bool)
         prior = root if not path else levels[path[:-1]]
         part = table.where(keep)
-        levels[path] = (
-            fit_one(metric, part, prior, np.array(level_spreads[len(path)])) if keep.any() else prior
-        )
+        spread, guess = np.array(level_spreads[len(path)]), (start or {}).get(path, prior)
+        levels[path] = fit_one(metric, part, prior, spread, guess) if keep.any() else prior
     return levels
 
 
-def fit_one(metric: str, table: Table, prior: Array, spread: Array) -> Array:
+def fit_one(metric: str, table: Table, prior: Array, spread: Array, start: Array | None = None) -> Array:
     """Robust least squares in logarithms with a normal prior (Levenberg-Marquardt, pseudo-Huber loss)."""
-    theta, damping = prior.copy(), 1e-3
+    theta, damping = (prior if start is None else start).copy(), 1e-3
     best = _loss(metric, table, theta, prior, spread)
     for _ in range(50):
         step = _step(metric, table, theta, prior, spread, damping)
@@ -207,7 +224,7 @@ def fit_one(metric: str, table: Table, prior: Array, spread: Array) -> Array:
         loss = _loss(metric, table, candidate, prior, spread)
         if loss < best:
             gained, theta, best, damping = best - loss, candidate, loss, damping / 3
-            if gained < 1e-7:
+            if gained < 1e-6:
                 break
         else:
             damping *= 6
@@ -221,11 +238,11 @@ def left_out_errors(
 ) -> list[tuple[Row, float]]:
     """Each row with log(measured / predicted) when all rows of its chip (or other key) were left out."""
     key = key or (lambda row: row.chip)
-    errors = []
+    errors, whole = [], fit_levels(metric, table)
     for group in dict.fromkeys(key(row) for row in table.rows):
         out = np.array([key(row) == group for row in table.rows], dtype=bool)
         left, asked = table.where(~out), table.where(out)
-        model = Model(metric, fit_levels(metric, left, {path_of(row) for row in asked.rows}))
+        model = Model(metric, fit_levels(metric, left, {path_of(row) for row in asked.rows}, whole))
         for index, row in enumerate(asked.rows):
             predicted = predict(metric, model.coefficients(row), asked.features[index : index + 1])[0]
             errors.append((row, float(asked.log_s[index] - predicted)))
@@ -301,11 +318,7 @@ def _loss(metric: str, table: Table, theta: Array, prior: Array, spread: Array) 
 
 def _step(metric: str, table: Table, theta: Array, prior: Array, spread: Array, damping: float) -> Array:
     error = predict(metric, theta, table.features) - table.log_s
-    shifts = 1e-4 * np.eye(len(theta))
-    columns = [
-        (predict(metric, theta + shift, table.features) - table.log_s - error) / 1e-4 for shift in shifts
-    ]
-    jacobian = np.stack(columns, axis=1)
+    jacobian = slopes(metric, theta, table.features)
     weights = table.weights / np.sqrt(1 + (error / ERROR_SCALE) ** 2) / ERROR_SCALE**2
     normal = jacobian.T @ (weights[:, None] * jacobian) + np.diag(1 / spread**2)
     gradient = jacobian.T @ (weights * error) + (theta - prior) / spread**2

@@ -20,7 +20,7 @@ import attrs
 import numpy as np
 
 from seatrial.errors import UserError
-from seatrial.simulate.fit import Fitted, Path_, path_of
+from seatrial.simulate.fit import UNKNOWN_OPS, Fitted, Path_, path_of
 from seatrial.simulate.measured import KV_BYTES, Row, model_shape
 
 # Reading benchmarks reach about this share of nominal bandwidth (device profiles that carry both figures:
@@ -189,8 +189,7 @@ def _table(
     a, c, b = (math.exp(value) for value in decode)
     efficiency = math.exp(prefill[0])
     llama = "llama" in engine
-    # Without the chip's compute its usual proportion to bandwidth stands in; it varies about threefold.
-    unknown = math.hypot(halves[1], math.log(3.0))
+    unknown = math.hypot(halves[1], UNKNOWN_OPS)
     return {
         "name": name,
         "processor": processor,
