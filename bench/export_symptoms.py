@@ -34,7 +34,7 @@ from seatrial.export.source import resolve
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "export" / "faults" / "symptoms.json"
 TEXT = ROOT / "quantize" / "evaluation_en.txt"
-TOKENS, RARE_FROM, ANSWER = 192, 8000, 40
+TOKENS, RARE_FROM, ANSWER = 160, 8000, 24
 # The hypothesis that stands for a kind: its place and a word of its detail.
 WANTED = {
     "activation differs": ("mlp.act_fn", "tanh GELU"),
@@ -54,7 +54,7 @@ WANTED = {
 }
 
 
-def find(kind: str, found: list[Hypothesis]) -> Hypothesis:
+def find(kind: str, found: Iterator[Hypothesis]) -> Hypothesis:
     place, word = WANTED[kind]
     return next(h for h in found if h.kind == kind and h.place.endswith(place) and word in h.detail)
 
@@ -66,7 +66,7 @@ def broken(kind: str, layers: list[int], forced: ForcedModel) -> Iterator[None]:
         for number in layers:
             hidden = forced.first_hidden
             parts = modules_of(forced, number, hidden)
-            hypothesis = find(kind, list(hypotheses(parts, forced.seen_in(number, hidden), ())))
+            hypothesis = find(kind, hypotheses(parts, forced.seen_in(number, hidden), ()))
             stack.enter_context(skipping(parts.layer) if hypothesis.identity else hypothesis.change)
             if hypothesis.attention is not None:
                 stack.enter_context(only_in(parts.layer, hypothesis.attention))

@@ -9,7 +9,7 @@ difference that no change explains is still reported, with its layer and the par
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -156,19 +156,19 @@ def _explain(
 
 def _candidates(
     forced: ForcedModel, number: int, hidden: np.ndarray, wanted: Wanted, parts: LayerModules
-) -> list[Hypothesis]:
+) -> Iterator[Hypothesis]:
+    """One at a time: each may hold a changed copy of a matrix."""
     seen = forced.seen_in(number, hidden)
     multipliers = tuple(
         float(value)
         for name, value in forced.model.config.to_dict().items()
         if isinstance(value, float) and "multiplier" in name
     )
-    found = []
     if seen is not None and wanted.graph.key is not None:
         bare = forced.seen_in(number, hidden, no_rotary=True)
         if bare is not None and wanted.graph.key.shape == tuple(bare.key.shape):
-            found += list(rotary_hypotheses(bare.key.numpy(), wanted.graph.key, seen))
-    return [*found, *hypotheses(parts, seen, multipliers)]
+            yield from rotary_hypotheses(bare.key.numpy(), wanted.graph.key, seen)
+    yield from hypotheses(parts, seen, multipliers)
 
 
 def _left(

@@ -20,7 +20,7 @@ class Fault:
     unexplained: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        from seatrial.export.faults.symptoms import symptom_of
+        from seatrial.export.faults.symptoms import measure_of, symptom_of
 
         return {
             "kind": self.kind,
@@ -28,4 +28,5 @@ class Fault:
             "detail": self.detail,
             "unexplained": self.unexplained,
             "symptom": symptom_of(self.kind),
+            "measure": measure_of(self.kind),
         }

@@ -1,33 +1,38 @@
 """What a reader of the answers would notice, per kind of fault, with the measure behind it.
 
-The figures are in `symptoms.json`, from putting each fault into the embedded model; they are made again by
-`bench/export_symptoms.py`: loss of rare tokens, entropy, top-1 agreement, share of distinct tokens in an
-answer.
+The figures are in `symptoms.json`, from putting each fault into the embedded model: loss of rare tokens,
+entropy, top-1 agreement, share of distinct tokens in an answer. `bench/export_symptoms.py` makes them again.
+Kinds without figures say so: their sentence is what is to be expected, not what was measured.
 """
 
 from __future__ import annotations
 
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
 _SYMPTOMS = {
-    "bias dropped": "answers become more templated: rare words lose probability, common phrases win",
+    "bias dropped": "answers more templated and shorter: common phrases win over rare words",
     "bias moved": "answers drift to a few favourite phrases; rare words lose probability",
-    "bias truncated": "slightly more templated answers; part of the vocabulary loses probability",
-    "activation differs": "almost the same text, a little over- or under-sure; long answers drift",
-    "activation after the product": "over-sure answers: low entropy, the same openings again and again",
-    "activation before the projection": "over-sure answers that soon stop making sense",
-    "scale wrong": "over-sure or flat answers, by its direction; hidden where a norm follows",
-    "half of a sum missing": "fluent text beside the point: grammar holds, content is lost",
-    "projections swapped": "fluent at first, then word salad",
-    "weight transposed": "word salad from the first word",
+    "bias truncated": "slightly more templated answers; part of the words loses probability",
+    "activation differs": "in one layer hardly to be seen; in every layer flat, unsure answers that drift",
+    "activation after the product": "in one layer other words, rare ones first; in every layer word salad",
+    "activation before the projection": "in one layer rare words lose probability; in every layer word salad",
+    "scale wrong": "in one layer hardly to be seen; in every layer one word again and again",
+    "half of a sum missing": "in one layer fluent but beside the point; in every layer over-sure repetition",
+    "projections swapped": "in one layer other words, rare ones first; in every layer word salad",
+    "weight transposed": "fluent but beside the point from one layer, word salad from all",
     "projection missing": "fluent text beside the point",
     "rotary base wrong": "right for short prompts, beside the point for long ones",
     "rotary layout wrong": "word salad that keeps to the topic's vocabulary",
     "rotary missing": "words of the prompt in any order: the model is blind to positions",
     "head grouping wrong": "fluent text beside the point; copies from the prompt fail first",
-    "window wrong": "right up to the window's length, then loss of what was said earlier or repetition",
+    "window wrong": "right up to the window's length, then what was said earlier is lost",
     "soft cap dropped": "over-sure answers: low entropy",
-    "epsilon wrong": "nothing to be seen in most texts; the first tokens of a text change slightly",
+    "epsilon wrong": "nothing to be seen in most texts",
     "attention scale wrong": "too small: answers mix up who said what; too large: they copy one sentence",
-    "embedding scale missing": "short, flat answers in a few frequent words",
+    "embedding scale missing": "flat answers in a few frequent words",
     "embedding wrong": "word salad from the first word",
     "frozen length": "right at one length only: longer prompts are cut or answered beside the point",
     "cache wrong": "right for the first token, beside the point as the answer grows",
@@ -46,3 +51,15 @@ KINDS = tuple(_SYMPTOMS)
 def symptom_of(kind: str) -> str:
     """The symptom of a kind of fault."""
     return _SYMPTOMS[kind]
+
+
+def measure_of(kind: str) -> dict[str, dict[str, float]] | None:
+    """Figures of the embedded model with this fault in one layer and in every layer; None if not taken."""
+    found: dict[str, dict[str, float]] | None = _figures()["kinds"].get(kind)
+    return found
+
+
+@cache
+def _figures() -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(Path(__file__).with_name("symptoms.json").read_text(encoding="utf-8"))
+    return found

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from seatrial.export.faults.mutate import SUITE, Graph
-from seatrial.export.faults.symptoms import symptom_of
+from seatrial.export.faults.symptoms import measure_of, symptom_of
 
 DOCUMENT = Path("docs/faults.md")
 COMMAND = "python bench/export_faults.py --write"
@@ -94,11 +94,21 @@ def render(rows: Sequence[Row]) -> str:
         "",
         "## What a reader of the answers would notice",
         "",
-        "| kind | symptom |",
-        "|---|---|",
-        *(
-            f"| {kind} | {symptom_of(kind)} |"
-            for kind in dict.fromkeys(k for _, kinds, _ in SUITE for k in kinds)
-        ),
+        "Figures are of the embedded model with the fault in its middle layer / in every layer: the change in",
+        "the loss of rare tokens (nats), in entropy (nats), and the share of positions whose top token stays.",
+        "It has no biases, so a symptom without figures is what is to be expected.",
+        "",
+        "| kind | symptom | rare loss | entropy | same top token |",
+        "|---|---|---|---|---|",
+        *(_symptom_row(kind) for kind in dict.fromkeys(kind for _, kinds, _ in SUITE for kind in kinds)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _symptom_row(kind: str) -> str:
+    figures = list((measure_of(kind) or {}).values())
+    cells = [
+        " / ".join(f"{row[name]:.2f}" for row in figures) or "-"
+        for name in ("rare_nll_delta", "entropy_delta", "same_top1")
+    ]
+    return f"| {kind} | {symptom_of(kind)} | {' | '.join(cells)} |"
