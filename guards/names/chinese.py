@@ -37,7 +37,7 @@ def find_chinese(
         return []
     words = tag(text, wanted)
     lexicon = chinese()
-    found = [m for m in _tagged(text, words, lexicon) if not _looks_alike(m, lexicon)]
+    found = [m for m in _tagged(text, words, lexicon) if not _looks_alike(text, m, lexicon)]
     found = without_overlaps([*_titled(text, words, lexicon), *found])
     found = without_overlaps([*found, *_in_lists(text, words, found, lexicon)])
     names = {m.bare for m in found if m.kind == "person" and len(m.bare) > 2} | {
@@ -192,8 +192,12 @@ def _continues(text: str, start: int, title: str, lexicon: ChineseLexicon) -> bo
     return following in lexicon.title_continues.get(title, frozenset()) and following != ""
 
 
-def _looks_alike(mention: NameMention, lexicon: ChineseLexicon) -> bool:
-    return mention.kind == "person" and mention.text[:2] in lexicon.look_alikes
+def _looks_alike(text: str, mention: NameMention, lexicon: ChineseLexicon) -> bool:
+    if mention.kind != "person":
+        return False
+    before = text[mention.span[0] - 1 : mention.span[0]]
+    week = mention.text[0] == "周" and before in lexicon.week_marks
+    return week or mention.text[:2] in lexicon.look_alikes
 
 
 def _in_lists(

@@ -26,7 +26,7 @@ WORD = re.compile(
     rf"|[{_LETTER}](?:[{_LETTER}{_MARK}0-9_]|[{_INSIDE}](?=[{_LETTER}0-9]))*"
 )
 _POSSESSIVE = re.compile(rf"[{APOSTROPHES}]s$|(?<=s)[{APOSTROPHES}]$", re.IGNORECASE)
-_DROPPED = re.compile(r"[\W_]+")
+_DROPPED = re.compile(rf"[\W_{APOSTROPHES}]+")  # U+02BC counts as a letter in \w
 # Letters that Unicode does not take apart into a base and an accent.
 _PLAIN = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "þ": "th", "æ": "ae", "œ": "oe", "ı": "i", "ħ": "h"}

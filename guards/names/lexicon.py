@@ -18,6 +18,7 @@ class ChineseLexicon:
     title_families: tuple[frozenset[str], ...]
     title_continues: dict[str, frozenset[str]]
     word_surnames: frozenset[str]
+    week_marks: frozenset[str]
     nicknames: frozenset[str]
     look_alikes: frozenset[str]
     empty_characters: frozenset[str]
@@ -85,6 +86,7 @@ def chinese() -> ChineseLexicon:
         titles=frozenset(table["titles"].split()),
         title_families=tuple(frozenset(family.split()) for family in table["title_families"].split(",")),
         title_continues={title: frozenset(following) for title, _, following in continues},
+        week_marks=frozenset(table["week_marks"]),
         word_surnames=frozenset(table["word_surnames"]),
         nicknames=frozenset(table["nicknames"].split()),
         look_alikes=frozenset(table["look_alikes"].split()),

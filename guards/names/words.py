@@ -24,7 +24,9 @@ class Token:
 
     @property
     def capital(self) -> bool:
-        return self.text[0].isupper()
+        """Begins like a name: with a capital, or with one behind d', l', o'."""
+        start = 2 if self.text[1:2] in APOSTROPHES and len(self.text) > 2 else 0
+        return self.text[0].isupper() or self.text[start].isupper()
 
 
 def tokens(text: str) -> list[Token]:
