@@ -36,6 +36,9 @@ NUMBER_SEVERITY: Mapping[str, Verdict] = {
     "one.not found": Verdict.OK,
     "one.other unit": Verdict.OK,
     "one.wrong role": Verdict.OK,
+    # Two friends, Steve and Carly: the summary shows what it counts.
+    "listed count.not found": Verdict.OK,
+    "listed count.other unit": Verdict.OK,
     "small ordinal.not found": Verdict.WARN,
     "small ordinal.other unit": Verdict.WARN,
     # COVID-19 where the source says COVID: a name with a number.
@@ -45,7 +48,7 @@ NUMBER_SEVERITY: Mapping[str, Verdict] = {
 
 NUMBER_REASONS = tuple(key for key in NUMBER_SEVERITY if "." not in key)
 NUMBER_KINDS = (
-    "count", "small count", "one", "amount", "percent", "percentage_point", "basis_point", "ratio", "ordinal", "small ordinal",  # noqa: E501
+    "count", "small count", "listed count", "one", "amount", "percent", "percentage_point", "basis_point", "ratio", "ordinal", "small ordinal",  # noqa: E501
     "date", "vague date", "time", "duration", "weekday", "measure", "identifier", "named code", "unread",
 )  # fmt: skip
 

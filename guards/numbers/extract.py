@@ -6,6 +6,8 @@ A pure function of the text; every span is exact in the text that was given.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from seatrial.guards.numbers import dates, en, strings
 from seatrial.guards.numbers.blocks import blocks_of
 from seatrial.guards.numbers.figures import read_figures
@@ -29,7 +31,16 @@ def extract_quantities(text: str, *, locale: str | None = None) -> list[Quantity
     figures += read_halves(text, folded, taken)
     figures += read_figures(text, folded, find_numerals(folded, text, taken, locale))
     figures += [Quantity(text[g.start() : g.end()], g.span(), UNREAD) for g in en.GLUED.finditer(folded)]
-    return sorted(figures, key=lambda figure: figure.span)
+    return list(_apart(sorted(figures, key=lambda figure: (figure.span[0], -figure.span[1]))))
+
+
+def _apart(figures: list[Quantity]) -> Iterator[Quantity]:
+    """Figures in order without those that begin inside the one before: each character is read once."""
+    end = 0
+    for figure in figures:
+        if figure.span[0] >= end:
+            end = figure.span[1]
+            yield figure
 
 
 def _string(text: str, folded: str, start: int, end: int) -> Quantity:

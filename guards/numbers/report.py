@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import date
 from decimal import Decimal
 
@@ -33,15 +34,21 @@ def check_numbers(
     known = Source(fold(source), extract_quantities(source, locale=locale), meeting_date)
     folded = fold(summary)
     findings = tuple(
-        _finding(quantity, compare(quantity, folded, known), rules, _quoted(folded, *quantity.span))
+        _finding(
+            quantity,
+            compare(quantity, folded, known),
+            rules,
+            quoted=_quoted(folded, *quantity.span),
+            listed=_listed(summary, quantity),
+        )
         for quantity in extract_quantities(summary, locale=locale)
     )
     return GuardReport("numbers", worst(f.verdict for f in findings), findings)
 
 
-def _finding(quantity: Quantity, match: Match, policy: Policy, quoted: bool) -> Finding:
+def _finding(quantity: Quantity, match: Match, policy: Policy, *, quoted: bool, listed: bool) -> Finding:
     near = None if match.nearest is None else Nearest(match.nearest.text, match.nearest.span)
-    kind = severity_kind(quantity, claimed=match.conflict or quoted)
+    kind = "listed count" if listed else severity_kind(quantity, claimed=match.conflict or quoted)
     return Finding(
         guard="numbers",
         text=quantity.text,
@@ -61,6 +68,18 @@ _QUOTES = "\"'“”‘’「」『』"
 
 def _quoted(text: str, start: int, end: int) -> bool:
     return text[start - 1 : start] in tuple(_QUOTES) and text[end : end + 1] in tuple(_QUOTES) and start > 0
+
+
+_NAME = r"[A-Z][\w'’-]+(?: [A-Z][\w'’-]+)?"
+_LIST = re.compile(rf"(?: [a-z]+){{1,3}}[,:]? ({_NAME}(?:(?:, (?:and )?| and ){_NAME})*)(?![\w])")
+
+
+def _listed(summary: str, quantity: Quantity) -> bool:
+    """Two friends, Steve and Carly: the summary names as many as it counts."""
+    if quantity.kind != COUNT or quantity.value is None:
+        return False
+    names = _LIST.match(summary, quantity.span[1])
+    return names is not None and len(re.split(r", (?:and )?| and ", names[1])) == quantity.value
 
 
 def severity_kind(quantity: Quantity, *, claimed: bool = False) -> str:

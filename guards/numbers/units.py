@@ -431,7 +431,7 @@ def unit_after(text: str, end: int) -> tuple[Unit, int] | None:
         if found is not None:
             unit = AFTER.get(found[1])
             return None if unit is None else (unit, found.end())
-    return None if sign.isascii() else _chinese_unit(text, end)  # ￥, ㎡ and the like
+    return None
 
 
 def _latin_unit(text: str, word: re.Match[str]) -> tuple[Unit, int] | None:

@@ -140,7 +140,7 @@ def test_one_changed_digit_is_flagged(number: int, data: st.DataObject) -> None:
     place = data.draw(st.integers(0, len(digits) - 1))
     digit = data.draw(st.sampled_from([d for d in "0123456789" if d != digits[place]]))
     changed = int(digits[:place] + digit + digits[place + 1 :])
-    assume(changed > 10)
+    assume(changed > 10 and changed % 10)  # 0.12198 million for 121,981 is rounded, not wrong
     for write in (dollars, yuan):
         one = data.draw(st.sampled_from(write(changed)))
         other = data.draw(st.sampled_from(write(number)))

@@ -66,6 +66,12 @@ def test_a_small_count_that_the_source_counts_otherwise_is_a_claim() -> None:
     assert finding("There are two options.", source, "two").verdict == Verdict.WARN
 
 
+def test_a_count_of_names_that_follow_shows_itself() -> None:
+    source = "Steve: fancy a drink? Carly: yes."
+    assert finding("Two friends, Steve and Carly, meet.", source, "Two").verdict == Verdict.OK
+    assert finding("Three friends, Steve and Carly, meet.", source, "Three").verdict == Verdict.WARN
+
+
 def test_options_and_files_of_severities(tmp_path: Path) -> None:
     made = policy_from_options(["numbers.one end=fail", "names.homophone=ok"])
     assert made.number("amount", "one end") == Verdict.FAIL
