@@ -228,6 +228,18 @@ def packed_attention(call: Call) -> Parts:
     return {"projection": 2.0 * prod(data) * weight[1], **inner}
 
 
+def recurrent(call: Call) -> Parts:
+    """GRU, LSTM, RNN: every step multiplies the input and the state with all gates, in each direction."""
+    data, weight, state = call.needed(0), call.needed(1), call.needed(2)
+    steps = data[0] * data[1] * weight[0]
+    gates = weight[1]
+    return {
+        "products": 2.0 * steps * gates * (weight[2] + state[2]),
+        # A sum of both products, a bias and a squashing function per gate.
+        "elements": 6.0 * steps * gates,
+    }
+
+
 def einsum(call: Call) -> Parts:
     """Twice the product of all index sizes (two operands), or one step per element of one operand."""
     terms = str(call.attributes["equation"]).replace(" ", "").partition("->")[0].split(",")
@@ -264,9 +276,11 @@ SPECIAL: dict[str, Callable[[Call], Parts]] = {
     "Einsum": einsum,
     "FusedConv": convolution,
     "FusedMatMul": matmul,
+    "GRU": recurrent,
     "Gelu": gelu,
     "Gemm": gemm,
     "GroupQueryAttention": grouped_attention,
+    "LSTM": recurrent,
     "MatMul": matmul,
     "MatMulInteger": matmul,
     "MatMulIntegerToFloat": matmul,
@@ -275,6 +289,7 @@ SPECIAL: dict[str, Callable[[Call], Parts]] = {
     "MultiHeadAttention": multi_head_attention,
     "QLinearConv": convolution,
     "QLinearMatMul": matmul,
+    "RNN": recurrent,
     "Sum": _sum,
     "TransposeMatMul": matmul,
 }

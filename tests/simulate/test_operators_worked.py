@@ -310,6 +310,14 @@ def test_grouped_attention_in_a_graph(tmp_path: Path, kv_heads: int) -> None:
     assert row.kv_store_bytes == 2 * kv_heads * 128 * 4
 
 
+def test_a_recurrent_layer_multiplies_input_and_state_with_every_gate() -> None:
+    """GRU of two directions, 20 steps, batch 3, 8 in, 16 hidden: three gates."""
+    call = Call("GRU", ((20, 3, 8), (2, 48, 8), (2, 48, 16)), ((20, 2, 3, 16),), {})
+    parts = flops(call)
+    assert parts is not None
+    assert parts["products"] == 2 * 20 * 3 * 2 * 48 * (8 + 16)
+
+
 def test_operators_that_compute_nothing() -> None:
     for op in ("Dropout", "Identity", "Reshape", "Gather", "Transpose"):
         assert flops(Call(op, ((8, 8),), ((8, 8),), {})) == {}
