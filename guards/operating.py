@@ -230,14 +230,28 @@ def rates(stopped: Bools, bad: Bools, documents: Sequence[str], *, draws: int, s
         return float(stopped[chosen].mean()) if len(chosen) else math.nan
 
     interval = lambda statistic: by_document(statistic, documents, draws=draws, seed=seed)
+    of = lambda members: _exact_at_the_ends(interval(lambda rows: share(rows, members)), documents, members)
     return Judged(
-        caught=interval(lambda rows: share(rows, bad)),
-        false_stops=interval(lambda rows: share(rows, ~bad)),
+        caught=of(bad),
+        false_stops=of(~bad),
         gain=interval(lambda rows: share(rows, bad) - share(rows, ~bad)),
         bad_runs=int(bad.sum()),
         good_runs=int((~bad).sum()),
         documents=len(set(documents)),
     )
+
+
+def _exact_at_the_ends(rate: Interval, documents: Sequence[str], members: Bools) -> Interval:
+    """A rate of 0 or 1 with the exact binomial bound over its documents: drawing again never leaves the end.
+
+    None of n documents: the 95 % interval reaches to 1 - 0.025^(1/n) (Clopper and Pearson 1934).
+    """
+    count = len({name for name, member in zip(documents, members, strict=True) if member})
+    if rate.value == 0.0 and count:
+        return Interval(0.0, 0.0, 1.0 - 0.025 ** (1.0 / count))
+    if rate.value == 1.0 and count:
+        return Interval(1.0, 0.025 ** (1.0 / count), 1.0)
+    return rate
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pytest
 from seatrial.errors import UserError
 from seatrial.guards.breakdown import BreakdownGuard
 from seatrial.guards.costs import POLICIES, Prices, cheapest_points, expected_cost, joint_view, risk_coverage
-from seatrial.guards.operating import as_thresholds, fit, judge_by_folds, measure_peaks
+from seatrial.guards.operating import as_thresholds, fit, judge_by_folds, measure_peaks, rates
 from seatrial.guards.rules import TracedRun
 from seatrial.guards.thresholds import Thresholds
 from seatrial.guards.tune import TuneResult, Wish, label_runs, tune
@@ -134,6 +134,15 @@ def test_thresholds_of_a_recommendation_can_be_used_as_they_are():
     limits = as_thresholds(found.setting, Thresholds(), V)
     BreakdownGuard(V, limits)
     assert limits.entropy_nats < math.log(V) and limits.smoothed_enter_nats < math.log(V)
+
+
+def test_a_rate_of_none_or_all_is_not_certain():
+    """Nothing of ten documents was stopped: the rate may still be nearly a third."""
+    bad = np.array([True] * 10 + [False] * 10)
+    names = [f"d{number}" for number in range(10)] * 2
+    judged = rates(bad.copy(), bad, names, draws=50)
+    assert judged.false_stops.value == 0.0 and judged.false_stops.high == pytest.approx(0.3085, abs=1e-4)
+    assert judged.caught.value == 1.0 and judged.caught.low == pytest.approx(0.6915, abs=1e-4)
 
 
 def test_firing_comes_after_the_fault_and_before_the_budget_is_spent():
