@@ -29,7 +29,7 @@ from seatrial.quantize.damage.store import Store
 from seatrial.quantize.damage.tally import tally
 from seatrial.quantize.kv_cache import KV_BITS, peaks_of, quantize_cache, scales_from
 from seatrial.quantize.recipe import Format, Recipe
-from seatrial.quantize.targets import Survey, survey
+from seatrial.quantize.targets import Survey, Target, survey
 from seatrial.quantize.tensors import TensorReader
 from seatrial.quantize.texts import calibration_text
 from seatrial.quantize.weights import quantize_weights, tie_copies
@@ -60,9 +60,8 @@ class Variant:
 def parts_of(candidate: Bundle) -> Parts:
     """The parts of a candidate as its graph has them. Raises `UserError` when nothing is quantized."""
     nodes = [n for n in load_graph(candidate.model_path).graph.node if n.op_type == "MatMulNBits"]
-    widest = max((_attribute(node, "N", 0) for node in nodes), default=0)
-    vocabulary = int(candidate.config.get("vocab_size") or widest)
-    heads = [node for node in nodes if _attribute(node, "N", 0) == vocabulary]
+    vocabulary = Tokenizer.load(candidate.folder).vocabulary_size
+    heads = [node for node in nodes if _attribute(node, "N", 0) >= vocabulary]
     body = [node for node in nodes if node not in heads]
     levels = {_attribute(node, "accuracy_level", 0) for node in nodes}
     kv = candidate.kv.dtype if candidate.kv.dtype in KV_BITS else None
@@ -110,13 +109,8 @@ def build(bundle: Bundle, parts: Parts, folder: Path) -> Bundle:
     model = load_graph(bundle.model_path)
     found, reader = survey(model), TensorReader(model, bundle.folder)
     tie_copies(found, reader)
-    chosen = _chosen(found, parts)
-    fallback = parts.body or parts.head
-    if fallback is not None:
-        recipe = Recipe(body=parts.body or fallback, head=parts.head or fallback)
-        quantize_weights(model, chosen, reader, recipe, folder / DATA)
-    else:
-        quantize_weights(model, Survey(), reader, Recipe(Format(8), Format(8)), folder / DATA)
+    heads = _heads(found, Tokenizer.load(bundle.folder).vocabulary_size)
+    quantize_weights(model, _chosen(found, heads, parts), reader, _recipe(heads, parts), folder / DATA)
     for node in model.graph.node:
         if node.op_type == "MatMulNBits":
             _set_level(node, parts.accuracy_level)
@@ -130,11 +124,24 @@ def build(bundle: Bundle, parts: Parts, folder: Path) -> Bundle:
     return open_bundle(folder, check_hashes=False)
 
 
-def _chosen(found: Survey, parts: Parts) -> Survey:
+def _heads(found: Survey, vocabulary: int) -> list[Target]:
+    """Matmuls with a row for every token: the same rule as for the candidate's nodes."""
+    return [target for target in found.targets if target.rows >= vocabulary]
+
+
+def _chosen(found: Survey, heads: Sequence[Target], parts: Parts) -> Survey:
     """Only the targets that are to be quantized. A table goes with its head."""
-    targets = [target for target in found.targets if (parts.head if target.group == "head" else parts.body)]
+    targets = [target for target in found.targets if (parts.head if target in heads else parts.body)]
     tables = found.tables if parts.head else []
     return replace(found, targets=targets, tables=tables)
+
+
+def _recipe(heads: Sequence[Target], parts: Parts) -> Recipe:
+    """Formats of the targets that are chosen; the placeholder is for those that are not."""
+    placeholder = Format(8)
+    head = parts.head or placeholder
+    groups = {target.group: head for target in heads}
+    return Recipe(body=parts.body or placeholder, head=head, groups=groups)
 
 
 def _set_level(node: onnx.NodeProto, level: int) -> None:
