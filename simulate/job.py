@@ -35,7 +35,7 @@ class RunJob:
     inputs: tuple[Path, ...] = ()  # files that were read: never written over
     model: str | None = None
     weights: str | None = None
-    kv: str = "fp32"
+    kv: str | None = None  # None: a bundle's own, else fp32
     max_tokens: int = 400
     deadline_s: float | None = None
     ceiling_bytes: int | None = None

@@ -37,17 +37,17 @@ class PreparationFailed(Exception):
 def ensure_bundle(
     model: str | Path | None = None,
     weights: str | None = "int4",
-    kv: str = "fp32",
+    kv: str | None = "fp32",
     progress: Progress | None = None,
     cache: Path | None = None,
 ) -> Bundle:
     """A checked bundle of `model` in these formats; exported and quantized into the cache when missing.
 
-    A bundle that already has these formats, or any bundle when `weights` is None, is taken as it is.
+    None takes a bundle's own format, and for other models int4 weights and an fp32 cache.
     Raises `UserError` for unknown formats and everything `resolve` refuses, `PreparationFailed` when a
     check of export or quantization fails.
     """
-    _check_formats(weights, kv)
+    check_formats(weights, kv)
     source = resolve(model, progress=progress, cache=cache)
     return bundle_of(source, weights, kv, progress, cache)
 
@@ -55,17 +55,19 @@ def ensure_bundle(
 def bundle_of(
     source: Source,
     weights: str | None,
-    kv: str,
+    kv: str | None,
     progress: Progress | None = None,
     cache: Path | None = None,
 ) -> Bundle:
     """`ensure_bundle` for a source that was resolved already."""
     if source.kind in ("bundle", "onnx"):
         given = open_bundle(source.path)
-        if weights is None or formats_of(given) == (weights, kv):
+        own_weights, own_kv = formats_of(given)
+        wanted = (weights or own_weights, kv or own_kv)
+        if wanted == (own_weights, own_kv):
             return given
-        return _quantized(given, _folder(source, cache), weights, kv, progress)
-    weights = weights or "int4"
+        return _quantized(given, _folder(source, cache), *wanted, progress)
+    weights, kv = weights or "int4", kv or "fp32"
     folder = _folder(source, cache)
     exported = _made(folder / "fp32", lambda out: _export(source, out, progress), progress)
     if (weights, kv) == ("fp32", "fp32"):
@@ -79,10 +81,11 @@ def formats_of(bundle: Bundle) -> tuple[str, str]:
     return weights, {"float32": "fp32", "float16": "fp16"}.get(bundle.kv.dtype, bundle.kv.dtype)
 
 
-def _check_formats(weights: str | None, kv: str) -> None:
+def check_formats(weights: str | None, kv: str | None) -> None:
+    """Raises `UserError` for a format that is not known."""
     if weights is not None and weights not in WEIGHTS:
         raise UserError(f"no weight format {weights!r}: one of {', '.join(WEIGHTS)}")
-    if kv not in KV:
+    if kv is not None and kv not in KV:
         raise UserError(f"no KV format {kv!r}: one of {', '.join(KV)}")
 
 
@@ -92,6 +95,8 @@ def _quantized(fp32: Bundle, folder: Path, weights: str, kv: str, progress: Prog
             f"{fp32.folder} is quantized already ({' weights, '.join(formats_of(fp32))} KV): give the model "
             "it was made from, or drop --weights and --kv to run it as it is"
         )
+    if weights == "fp32" and kv != "fp32":
+        raise UserError(f"fp32 weights go with an fp32 KV cache: --kv {kv} needs --weights int8 or int4")
     return _made(
         folder / f"{weights}-kv-{kv}", lambda out: _quantize(fp32, out, weights, kv, progress), progress
     )

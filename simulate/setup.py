@@ -30,7 +30,7 @@ from seatrial.simulate.clock import BandwidthCurve, parse_curve
 from seatrial.simulate.cost import ModelCost, model_cost
 from seatrial.simulate.job import Hooks, RunJob
 from seatrial.simulate.predict import bandwidth_Bps, memory_use
-from seatrial.simulate.prepare import bundle_of, formats_of
+from seatrial.simulate.prepare import bundle_of, check_formats, formats_of
 from seatrial.simulate.prompt import Prompt, default_prompt, own_prompt
 from seatrial.simulate.timing import CHUNK_TOKENS, Timing
 from seatrial.simulate.windows import HINT_TOKENS, Part, cut, longer
@@ -62,6 +62,7 @@ class Basis:
     source: Source
     bundle: Bundle
     weights: str
+    kv: str
     tokenizer: Tokenizer
     context: int
     ceiling_bytes: int
@@ -145,8 +146,8 @@ def _basis(job: RunJob, hooks: Hooks) -> Basis:
     notes = _notes(job, device, runtime)
     source = resolve(job.model, progress=hooks.stage)
     bundle = bundle_of(source, job.weights, job.kv, hooks.stage)
-    weights = formats_of(bundle)[0]
-    made = mismatches(thresholds.made, model=source.name, weights=weights, kv=job.kv)
+    weights, kv = formats_of(bundle)
+    made = mismatches(thresholds.made, model=source.name, weights=weights, kv=kv)
     return Basis(
         job=job,
         device=device,
@@ -159,6 +160,7 @@ def _basis(job: RunJob, hooks: Hooks) -> Basis:
         source=source,
         bundle=bundle,
         weights=weights,
+        kv=kv,
         tokenizer=Tokenizer.load(bundle.folder),
         context=_context(bundle),
         ceiling_bytes=ceiling_bytes,
@@ -168,6 +170,7 @@ def _basis(job: RunJob, hooks: Hooks) -> Basis:
 
 
 def _check_numbers(job: RunJob) -> None:
+    check_formats(job.weights, job.kv)
     if job.max_tokens < 1:
         raise UserError(f"--max-tokens is {job.max_tokens}: it must be at least 1")
     if job.deadline_s is not None and job.deadline_s <= 0:
@@ -250,8 +253,8 @@ def _capacity(basis: Basis, parts: tuple[Part, ...]) -> int:
 def _kinds(basis: Basis) -> list[tuple[str, str, bool]]:
     """(action, kv, mapped) of the ways to run, in the order of the fallbacks."""
     job = basis.job
-    kinds: list[tuple[str, str, bool]] = [("", job.kv, job.mapped)]
-    if job.kv == "fp32" and basis.source.kind not in ("bundle", "onnx") and basis.weights != "fp32":
+    kinds: list[tuple[str, str, bool]] = [("", basis.kv, job.mapped)]
+    if basis.kv == "fp32" and basis.source.kind not in ("bundle", "onnx") and basis.weights != "fp32":
         kinds.append((INT8_KV, "int8", job.mapped))
     if not job.mapped:
         kinds.append((MAPPED, kinds[-1][1], True))
@@ -264,7 +267,7 @@ def _finder(basis: Basis, kv: str, mapped: bool) -> Callable[[], Found]:
     """
 
     def find() -> Found:
-        bundle = basis.bundle if kv == basis.job.kv else bundle_of(basis.source, basis.weights, kv)
+        bundle = basis.bundle if kv == basis.kv else bundle_of(basis.source, basis.weights, kv)
         # A session with an int8 cache reads prompts through the packed file too.
         packed = prepare_mapped(bundle) if mapped or bundle.kv.dtype != "float32" else None
         return Found(bundle, (*bundle.data_files, *(packed.parent.iterdir() if packed else ())))

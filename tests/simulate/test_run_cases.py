@@ -235,6 +235,20 @@ def test_ballast_really_takes_the_memory(job: RunJob, tmp_path: Path) -> None:
         run(replace(job, ballast=True))
 
 
+# ---- formats
+
+
+def test_formats_that_do_not_go_together_are_refused_in_one_line(job: RunJob) -> None:
+    for changes, message in [
+        ({"weights": "int3"}, "no weight format 'int3'"),
+        ({"kv": "fp64"}, "no KV format 'fp64'"),
+        ({"kv": "int8"}, "--kv int8 needs --weights"),
+    ]:
+        with pytest.raises(UserError, match=message):
+            run(replace(job, **changes))  # type: ignore[arg-type]
+    assert (run(job).weights, run(job).kv) == ("fp32", "fp32")
+
+
 # ---- a bandwidth that changes
 
 

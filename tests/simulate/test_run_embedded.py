@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.errors import UserError
 from seatrial.export.bundle import Bundle
 from seatrial.guards.verdict import Verdict
 from seatrial.simulate.job import RunJob
@@ -71,3 +72,14 @@ def test_a_heap_that_does_not_fit_is_killed_and_comes_back_mapped(
     assert result.memory.mapped_weights
     assert result.decode.tokens > 0
     assert result.exit_code == 0
+
+
+def test_a_bundle_is_run_in_its_own_formats(tmp_path: Path, int4_bundle: Bundle) -> None:
+    asked = replace(
+        job(tmp_path, ENGLISH), model=str(int4_bundle.folder), weights=None, kv=None, max_tokens=4
+    )
+    result = run(asked)
+    assert (result.weights, result.kv) == ("int4", "int8")
+    assert result.kv_allocated_bytes % int4_bundle.kv.bytes_per_token() == 0
+    with pytest.raises(UserError, match="quantized already"):
+        run(replace(asked, weights="int8"))

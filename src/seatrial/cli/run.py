@@ -31,7 +31,7 @@ def run(
     weights: str | None = typer.Option(
         None, "--weights", help="int4 (default), int8, fp32; a bundle as it is."
     ),
-    kv: str = typer.Option("fp32", "--kv", help="KV cache: fp32 or int8."),
+    kv: str | None = typer.Option(None, "--kv", help="KV cache: fp32 (default), int8; a bundle's own."),
     max_tokens: int = typer.Option(400, "--max-tokens", help="Length of the summary."),
     deadline: str | None = typer.Option(None, "--deadline", help="Device time the job may take, as in 20s."),
     ceiling: str | None = typer.Option(None, "--ceiling", help="Memory the job may take, as in 4GB or 4GiB."),
@@ -80,7 +80,10 @@ def run(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress on stderr."),
 ) -> int:
-    """Summarize a transcript under a device's limits, with guards and fallbacks."""
+    """Summarize a transcript under a device's limits, with guards and fallbacks.
+
+    Example: seatrial run sample:en --device thin-laptop-8gb --html report.html
+    """
     from seatrial.cli.output import print_json
     from seatrial.cli.run_progress import told
     from seatrial.cli.run_report import print_report
