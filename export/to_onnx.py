@@ -6,7 +6,6 @@ the order of the steps and none of their insides.
 
 from __future__ import annotations
 
-import gc
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +27,7 @@ from seatrial.export.load import Loaded, load_torch, weight_bytes
 from seatrial.export.parity import EXAMPLE_TOKENS, Case, Check, Reference, compare, make_cases, not_run
 from seatrial.export.quiet import quiet
 from seatrial.export.reference import references
+from seatrial.export.release import page_out, trim_heap
 from seatrial.export.rewrite import Applied, rewrite_graph
 from seatrial.export.runner import GraphRunner
 from seatrial.export.second_door import LOST, export_decoder, export_other, is_decoder
@@ -81,6 +81,7 @@ def export_bundle(
         cases = make_cases(loaded.vocabulary, loaded.window, loaded.context, loaded.rope_switch)
         say("running torch for reference", 0.1)
         wanted = references(loaded.model, loaded.layers, cases)
+        page_out(loaded.model)
         return _write(source, loaded, out, _Plan(cases, wanted, exporter, say))
 
 
@@ -100,8 +101,9 @@ def _write(source: Source, loaded: Loaded, out: Path, plan: _Plan) -> ExportResu
     try:
         with writing_bundle(out, sources=[source.path]) as folder:
             info = _make_graph(source, loaded, folder, plan, done)
+            page_out(loaded.model)
             loaded.model = None
-            gc.collect()
+            trim_heap()
             plan.say("comparing with torch", 0.9)
             done.checks.extend(check_graph(folder / MODEL, plan.cases, plan.wanted))
             done.checks.extend(not_run(loaded.window, loaded.context, loaded.rope_switch))
@@ -142,7 +144,7 @@ def _first_door(
         applied = rewrite_graph(graph, loaded.context)
     done.notes.extend([*_rewrite_notes(applied), *write_texts(source, loaded, folder)])
     plan.say("writing weights", 0.8)
-    save_graph(graph, folder)
+    save_graph(graph, folder, loaded.model)
     figures = {
         "nodes": applied.nodes_after,
         "attention_nodes": applied.attention_nodes,
@@ -204,10 +206,24 @@ def _cause(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0][:120] if lines else 'no reason given'}"
 
 
-def save_graph(graph: ir.Model, folder: Path) -> None:
-    """`model.onnx` and `model.onnx.data`, tensor by tensor."""
+def save_graph(graph: ir.Model, folder: Path, model: Any = None) -> None:
+    """`model.onnx` and `model.onnx.data`, tensor by tensor; pages of `model` are let go as they are written."""
+
+    def written(_tensor: Any, info: Any) -> None:
+        if model is not None and info.index % 32 == 0:
+            page_out(model)
+
     graph.producer_name, graph.producer_version = "seatrial", version("seatrial")
-    ir.save(graph, folder / MODEL, external_data=DATA, size_threshold_bytes=1024)
+    # One tensor at a time: in parallel, transposed copies of all weights would be in memory together.
+    ir.save(
+        graph,
+        folder / MODEL,
+        external_data=DATA,
+        size_threshold_bytes=1024,
+        max_workers=1,
+        max_in_flight_bytes=32 << 20,
+        callback=written,
+    )
 
 
 def check_graph(model: Path, cases: Sequence[Case], wanted: Sequence[Reference]) -> list[Check]:
