@@ -37,7 +37,10 @@ def check(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     quiet: bool = typer.Option(False, "--quiet", help="Print the verdict only."),
 ) -> int:
-    """Check every figure and name of a summary against its source."""
+    """Check every figure and name of a summary against its source.
+
+    Example: seatrial check summary.txt meeting.txt --meeting-date 2026-03-12
+    """
     from seatrial.cli.output import print_json
     from seatrial.errors import EXIT_CHECK_FAILED, EXIT_DONE
     from seatrial.guards.check import check as check_text

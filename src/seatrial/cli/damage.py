@@ -58,6 +58,8 @@ def damage(
     """Measure damage on digits, dates, amounts, units and names, in English and Chinese.
 
     An interrupted run goes on where it was when it is started again with the same bundles, texts and options.
+
+    Example: seatrial damage bundles/fp32 bundles/int4 --quick --fail-on digit:0.01
     """
     from dataclasses import replace
 

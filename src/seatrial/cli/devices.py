@@ -22,7 +22,10 @@ def list_devices(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     quiet: bool = typer.Option(False, "--quiet", help="Print the names only."),
 ) -> int:
-    """List the devices that come with the package."""
+    """List the devices that come with the package.
+
+    Example: seatrial devices list
+    """
     from seatrial.cli.output import print_json
     from seatrial.devices.device import device_names, load_device
 
@@ -43,7 +46,10 @@ def show(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     quiet: bool = typer.Option(False, "--quiet", help="Print nothing but the figures."),
 ) -> int:
-    """Show one device: each figure with its source."""
+    """Show one device: each figure with its source.
+
+    Example: seatrial devices show thin-laptop-8gb
+    """
     from seatrial.cli.output import print_json
     from seatrial.devices.device import load_device
 
@@ -60,7 +66,10 @@ def runtimes(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     quiet: bool = typer.Option(False, "--quiet", help="Print the names only."),
 ) -> int:
-    """List the runtimes: on how much each was fitted, its error and its 90 % intervals."""
+    """List the runtimes: on how much each was fitted, its error and its 90 % intervals.
+
+    Example: seatrial devices runtimes
+    """
     import attrs
 
     from seatrial.cli.output import print_json

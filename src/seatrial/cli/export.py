@@ -32,7 +32,10 @@ def export(
     json_: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="No progress.")] = False,
 ) -> int:
-    """Export MODEL to a bundle at OUT, checked against torch; or check a bundle made by anyone (--verify)."""
+    """Export MODEL to a bundle at OUT, checked against torch; or check a bundle made by anyone (--verify).
+
+    Example: seatrial export HuggingFaceTB/SmolLM2-360M-Instruct bundles/fp32
+    """
     _require_extra()
     from seatrial.cli.progress import stage_progress
     from seatrial.export.source import resolve

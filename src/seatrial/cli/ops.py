@@ -27,7 +27,10 @@ def ops(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     quiet: bool = typer.Option(False, "--quiet", help="Subtotals only."),
 ) -> int:
-    """Print FLOPs and bytes of each operator of an ONNX graph."""
+    """Print FLOPs and bytes of each operator of an ONNX graph.
+
+    Example: seatrial ops bundles/fp32 --dim batch=1 --dim sequence=128
+    """
     from seatrial.cli.output import print_json
     from seatrial.simulate.operator_table import operator_table
 

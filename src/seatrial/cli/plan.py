@@ -42,7 +42,10 @@ def plan(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     quiet: bool = typer.Option(False, "--quiet", help="No notes."),
 ) -> int:
-    """Plan time and memory of a job on a device."""
+    """Plan time and memory of a job on a device.
+
+    Example: seatrial plan --model config.json --device all --weights int4
+    """
     from seatrial.cli.output import print_json
     from seatrial.devices.units import parse_bytes, parse_rate, parse_time
     from seatrial.simulate.plan import Job

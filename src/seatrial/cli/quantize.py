@@ -33,7 +33,10 @@ def quantize(
     json: bool = typer.Option(False, "--json", help="One JSON document on stdout."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress."),
 ) -> int:
-    """Quantize a bundle's weights and its KV cache."""
+    """Quantize a bundle's weights and its KV cache.
+
+    Example: seatrial quantize bundles/fp32 bundles/int4 --weights int4 --kv int8
+    """
     from seatrial.cli.output import print_json
     from seatrial.cli.progress import stage_progress
     from seatrial.export.bundle import open_bundle

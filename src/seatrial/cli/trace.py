@@ -55,7 +55,10 @@ def trace(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress on stderr."),
 ) -> int:
-    """Trace a model over a folder of transcripts, as data for `seatrial tune`."""
+    """Trace a model over a folder of transcripts, as data for `seatrial tune`.
+
+    Example: seatrial trace transcripts --plant all --out traces
+    """
     from seatrial.cli.output import print_json
     from seatrial.cli.progress import stage_progress
     from seatrial.errors import EXIT_CHECK_FAILED, EXIT_DONE, UserError

@@ -43,7 +43,10 @@ def tune(
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress on stderr."),
 ) -> int:
-    """Compare stopping rules on traces and recommend thresholds at a stated price."""
+    """Compare stopping rules on traces and recommend thresholds at a stated price.
+
+    Example: seatrial tune traces --max-false-stops 0.05 --out thresholds.toml
+    """
     from seatrial.cli.output import print_json
     from seatrial.cli.progress import stage_progress
     from seatrial.cli.tune_report import document, print_report
