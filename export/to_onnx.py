@@ -207,7 +207,7 @@ def _cause(error: BaseException) -> str:
 
 
 def save_graph(graph: ir.Model, folder: Path, model: Any = None) -> None:
-    """`model.onnx` and `model.onnx.data`, tensor by tensor; pages of `model` are let go as they are written."""
+    """`model.onnx` and its data, tensor by tensor; pages of `model` are let go as they are written."""
 
     def written(_tensor: Any, info: Any) -> None:
         if model is not None and info.index % 32 == 0:
