@@ -14,12 +14,16 @@ if TYPE_CHECKING:
     from seatrial.export.bundle import Bundle
 
 
-@pytest.fixture(autouse=True, scope="session")
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Packed weights of throw-away models do not belong in the user's cache."""
-    import os
+@pytest.fixture(scope="session")
+def spare_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A cache folder that goes away with the tests."""
+    return tmp_path_factory.mktemp("cache")
 
-    os.environ.setdefault("SEATRIAL_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+@pytest.fixture
+def own_cache(spare_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packed weights of throw-away models do not belong in the user's cache."""
+    monkeypatch.setenv("SEATRIAL_CACHE", str(spare_cache))
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,8 @@ from seatrial.export.session_graph import load_graph
 from seatrial.quantize.kv_cache import clipped, peaks_of, quantize_cache, scales_from, share_clipped
 from seatrial.quantize.tensors import TensorReader
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 IDS = np.random.default_rng(3).integers(0, VOCABULARY, 100).tolist()
 OUTLIER = np.array([0.02, 0.03, 0.01, 60.0], np.float32)
 

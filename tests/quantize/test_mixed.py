@@ -17,6 +17,8 @@ from seatrial.quantize.planning import plan_mixed
 from seatrial.quantize.recipe import Format, recipe_for
 from seatrial.quantize.sensitivity import Probe, groups_of, measure_sensitivity
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 GROUPS = st.lists(
     st.builds(
         lambda number, low, extra, kl: Group(f"g{number}", low, low + extra, kl),

@@ -21,6 +21,8 @@ from seatrial.quantize.provenance import bits_of, distinct_values, provenance_of
 from seatrial.quantize.targets import survey
 from seatrial.quantize.tensors import TensorReader
 
+pytestmark = pytest.mark.usefixtures("own_cache")
+
 
 @pytest.mark.parametrize(("weights", "kv"), [("int8", "int8"), ("int4", "fp32"), ("int4", "int4")])
 def test_a_quantized_bundle_opens_steps_and_says_what_was_done(tiny, tmp_path, weights, kv):
