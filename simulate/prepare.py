@@ -25,7 +25,7 @@ from seatrial.export.source import Source, resolve
 
 Progress = Callable[[str, float | None], None]
 
-WEIGHTS = ("int4", "int8", "fp32")
+WEIGHTS = ("int4", "int8", "mixed", "fp32")
 KV = ("fp32", "int8")
 _MAKERS = ("seatrial", "onnx", "onnxruntime", "torch", "transformers", "onnxscript")
 
@@ -43,12 +43,14 @@ def ensure_bundle(
 ) -> Bundle:
     """A checked bundle of `model` in these formats; exported and quantized into the cache when missing.
 
-    None takes a bundle's own format, and for other models int4 weights and an fp32 cache.
+    With `weights` None a bundle is taken as it is, and other models get int4 weights.
     Raises `UserError` for unknown formats and everything `resolve` refuses, `PreparationFailed` when a
     check of export or quantization fails.
     """
     check_formats(weights, kv)
     source = resolve(model, progress=progress, cache=cache)
+    if weights is None and source.kind in ("bundle", "onnx"):
+        kv = None
     return bundle_of(source, weights, kv, progress, cache)
 
 
@@ -59,7 +61,7 @@ def bundle_of(
     progress: Progress | None = None,
     cache: Path | None = None,
 ) -> Bundle:
-    """`ensure_bundle` for a source that was resolved already."""
+    """`ensure_bundle` for a source that was resolved already; None is a bundle's own format."""
     if source.kind in ("bundle", "onnx"):
         given = open_bundle(source.path)
         own_weights, own_kv = formats_of(given)

@@ -278,8 +278,8 @@ def _finder(basis: Basis, kv: str, mapped: bool) -> Callable[[], Found]:
 def _cost(basis: Basis, bundle: Bundle, kv: str) -> ModelCost:
     """Bytes and FLOPs of the model that is timed: the stand-in's target, else the bundle itself."""
     if basis.stand_in is not None:
-        return model_cost(basis.stand_in, weights=basis.weights, kv=kv)
-    cost = model_cost(read_architecture(bundle.folder), weights=basis.weights, kv=kv)
+        return model_cost(basis.stand_in, weights=_scheme(basis.weights), kv=kv)
+    cost = model_cost(read_architecture(bundle.folder), weights=_scheme(basis.weights), kv=kv)
     read_bytes = float(read_decoder(bundle.model_path).weight_bytes_per_token)
     return attrs.evolve(
         cost,
@@ -289,11 +289,18 @@ def _cost(basis: Basis, bundle: Bundle, kv: str) -> ModelCost:
     )
 
 
+def _scheme(weights: str) -> str:
+    """The cost model's name of a weight format. Mixed weights are mostly int4; a bundle's real bytes replace
+    the computed ones, a stand-in is priced as int4.
+    """
+    return "int4" if weights == "mixed" else weights
+
+
 def _need(basis: Basis, capacity: int, kv: str, mapped: bool) -> MemoryNeed:
     """What a way needs: of the model itself on this engine, or of the stand-in's target on the runtime."""
     if basis.stand_in is None:
         return real_need(basis, capacity, kv, mapped)
-    cost = model_cost(basis.stand_in, weights=basis.weights, kv=kv)
+    cost = model_cost(basis.stand_in, weights=_scheme(basis.weights), kv=kv)
     use = memory_use(cost, basis.runtime, tokens=capacity, limit=None, prompt_tokens=capacity)
     return MemoryNeed(use.weights_bytes, use.kv_bytes, use.activation_bytes, use.runtime_bytes, mapped)
 
@@ -301,7 +308,7 @@ def _need(basis: Basis, capacity: int, kv: str, mapped: bool) -> MemoryNeed:
 def real_need(basis: Basis, capacity: int, kv: str, mapped: bool) -> MemoryNeed:
     """Bytes that the child really takes."""
     bundle, layout = basis.bundle, basis.bundle.kv
-    cost = model_cost(read_architecture(bundle.folder), weights=basis.weights, kv=kv)
+    cost = model_cost(read_architecture(bundle.folder), weights=_scheme(basis.weights), kv=kv)
     kv_bytes = capacity * replace(layout, dtype={"fp32": "float32"}.get(kv, kv)).bytes_per_token()
     activation_bytes = ACTIVATION_FACTOR * cost.activation_bytes(CHUNK_TOKENS)
     return MemoryNeed(float(bundle.weight_bytes), kv_bytes, activation_bytes, ENGINE_BYTES, mapped)
