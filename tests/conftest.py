@@ -9,6 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
+
+# A slow or busy machine is no failure: nothing here asserts a time. Derandomized, so that a run can be repeated.
+settings.register_profile("seatrial", deadline=None, derandomize=True)
+settings.load_profile("seatrial")
 
 if TYPE_CHECKING:
     from seatrial.export.bundle import Bundle
