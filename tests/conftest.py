@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-# A slow or busy machine is no failure: nothing here asserts a time. Derandomized, so that a run can be repeated.
+# A busy machine is no failure: nothing here asserts a time. Derandomized, so that a run can be repeated.
 settings.register_profile("seatrial", deadline=None, derandomize=True)
 settings.load_profile("seatrial")
 
