@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from seatrial.guards.numbers import check_numbers
+from seatrial.guards.numbers import check_numbers, extract_quantities
 from seatrial.guards.sentences import split_sentences
 from seatrial.guards.verdict import Verdict
 from seatrial.quantize.damage.classes import PERSON, PLACE, Item, LabelledText
@@ -38,12 +38,14 @@ def judge(labelled: LabelledText, item: Item, written: str) -> Outcome:
         return Outcome.NO_FIGURE
     if any(f.verdict is not Verdict.OK for f in findings):
         return Outcome.CAUGHT
-    return Outcome.SAME_VALUE if _same_value(text, item, findings) else Outcome.ESCAPED
+    was = _values(text[first:last], (start - first, end - first))
+    return Outcome.SAME_VALUE if _values(sentence, place) == was else Outcome.ESCAPED
 
 
-def _same_value(text: str, item: Item, findings: list) -> bool:
-    said = [f for f in check_numbers(text, text).findings if _overlap(f.span, item.span)]
-    return [(f.value, f.unit) for f in said] == [(f.value, f.unit) for f in findings]
+def _values(sentence: str, place: tuple[int, int]) -> list[tuple]:
+    """What the figures at a place of a sentence say, however they are written."""
+    figures = [q for q in extract_quantities(sentence) if _overlap(q.span, place)]
+    return [(q.value, q.high, q.unit, q.fields, q.string) for q in figures]
 
 
 def _sentence(text: str, start: int, end: int) -> tuple[int, int]:
