@@ -18,7 +18,7 @@ import resource
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import date
@@ -31,6 +31,7 @@ from seatrial.export.bundle import Bundle, open_bundle
 from seatrial.export.cache import cache_folder
 from seatrial.export.session import Session
 from seatrial.export.tokenizer import Tokenizer
+from seatrial.quantize.bundle import quantize_bundle
 from seatrial.quantize.damage import forced
 from seatrial.quantize.damage.documents import Document
 from seatrial.quantize.damage.factorial import Parts, build, run_factorial
@@ -41,13 +42,14 @@ from seatrial.quantize.damage.noise import Noise, measure_noise
 from seatrial.quantize.damage.report import DamageReport
 from seatrial.quantize.damage.run import Settings, default_documents, report_of
 from seatrial.quantize.damage.store import Store, key_of
-from seatrial.quantize.recipe import WEIGHTS
+from seatrial.quantize.planning import plan_mixed
 from seatrial.quantize.stats import Interval
 from seatrial.simulate.prepare import ensure_bundle
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "damage.md"
 BEGIN, END = "<!-- table: bench/damage.py --docs -->", "<!-- end of table -->"
+MIXED_MB = 130
 SHOWN = ("digit", "number_word", "date_time", "amount", "unit", "person", "organisation_place", "other")
 
 
@@ -55,23 +57,23 @@ def formats(fp32: Bundle, work: Path) -> Iterator[tuple[str, Bundle]]:
     """Every format that is compared, made when it is not there yet."""
     yield "int8 weights", ensure_bundle(None, weights="int8", kv="fp32")
     yield "int4 weights, int8 head", ensure_bundle(None, weights="int4", kv="fp32")
-    if "mixed" in WEIGHTS and _mixed_is_made():
-        yield "mixed weights", ensure_bundle(None, weights="mixed", kv="fp32")
+    mixed = work / f"mixed-{MIXED_MB}"
+    yield f"mixed weights, {MIXED_MB} MB", _once(mixed, lambda: _make_mixed(fp32, mixed))
     folder = work / "kv-int8"
     yield "int8 KV cache", _once(folder, lambda: build(fp32, Parts(None, None, 0, "int8"), folder))
     yield "int4 weights, int8 KV", ensure_bundle(None, weights="int4", kv="int8")
 
 
-def _mixed_is_made() -> bool:
-    from seatrial.simulate import prepare
+def _make_mixed(fp32: Bundle, folder: Path) -> None:
+    """Bits per layer as the sensitivity of this model asks for; measured once, then from the cache."""
+    recipe, _ = plan_mixed(fp32, target_mb=MIXED_MB, progress=_say)
+    quantize_bundle(fp32, folder, weights="mixed", kv="fp32", recipe=recipe)
 
-    return "mixed" in prepare.WEIGHTS
 
-
-def _once(folder: Path, make) -> Bundle:
-    if (folder / "seatrial.json").is_file():
-        return open_bundle(folder)
-    return make()
+def _once(folder: Path, make: Callable[[], object]) -> Bundle:
+    if not (folder / "seatrial.json").is_file():
+        make()
+    return open_bundle(folder)
 
 
 def interleaved(per_language: int) -> list[Document]:

@@ -36,7 +36,7 @@ def describe(bundle: Bundle) -> BundleHeading:
     if bits:
         # What was quantized here shows in its operators; what it came from is in its description.
         was = (bundle.info.get("reference") or {}).get("provenance")
-        provenance = f"quantized bundle ({'+'.join(f'{b} bit' for b in bits)} weights)"
+        provenance = f"quantized bundle ({'+'.join(map(str, bits))} bit weights)"
         provenance += f"; made from: {was}" if was else "; what it was made from is not known"
     else:
         provenance = provenance_of(found, TensorReader(model, bundle.folder)).text()
