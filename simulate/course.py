@@ -156,7 +156,7 @@ class Course:
                 delivered.text,
                 self.tokens,
                 (*delivered.reports, self.breakdown),
-                refusal(delivered.reports) or refusal((self.breakdown,)),
+                refusal((self.breakdown, *delivered.reports)),
             )
         )
 
