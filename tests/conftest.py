@@ -34,7 +34,7 @@ def fp32_bundle() -> Bundle:
 
 @pytest.fixture(scope="session")
 def int4_bundle() -> Bundle:
-    """The embedded model, int4 weights and int8 KV cache: what `seatrial run` takes by default."""
+    """The embedded model, int4 weights and int8 KV cache."""
     return _bundle("int4", "int8")
 
 
