@@ -92,6 +92,8 @@ class Progress(Hooks):
 
     def _plain(self, name: str, told: str) -> None:
         """In a log a bar is one line, written when the next thing begins."""
+        if name != self._task_name and not self._draft:
+            self._finish()
         self._task_name, self._last = name, told
 
     def _begin(self, name: str, of: float) -> None:
