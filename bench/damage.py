@@ -53,12 +53,13 @@ MIXED_MB = 130
 SHOWN = ("digit", "number_word", "date_time", "amount", "unit", "person", "organisation_place", "other")
 
 
-def formats(fp32: Bundle, work: Path) -> Iterator[tuple[str, Bundle]]:
+def formats(fp32: Bundle, work: Path, left_out: Sequence[str] = ()) -> Iterator[tuple[str, Bundle]]:
     """Every format that is compared, made when it is not there yet."""
     yield "int8 weights", ensure_bundle(None, weights="int8", kv="fp32")
     yield "int4 weights, int8 head", ensure_bundle(None, weights="int4", kv="fp32")
     mixed = work / f"mixed-{MIXED_MB}"
-    yield f"mixed weights, {MIXED_MB} MB", _once(mixed, lambda: _make_mixed(fp32, mixed))
+    if "mixed" not in left_out:
+        yield f"mixed weights, {MIXED_MB} MB", _once(mixed, lambda: _make_mixed(fp32, mixed))
     folder = work / "kv-int8"
     yield "int8 KV cache", _once(folder, lambda: build(fp32, Parts(None, None, 0, "int8"), folder))
     yield "int4 weights, int8 KV", ensure_bundle(None, weights="int4", kv="int8")
@@ -83,14 +84,14 @@ def interleaved(per_language: int) -> list[Document]:
     return [d for pair in zip(*languages, strict=True) for d in pair][: 2 * per_language]
 
 
-def docs(threads: int | None, per_language: int, factorial_documents: int) -> None:
+def docs(threads: int | None, per_language: int, factorial_documents: int, left_out: Sequence[str]) -> None:
     """Measure every format and write the table."""
     started = time.perf_counter()
     work = cache_folder() / "damage" / "docs"
     work.mkdir(parents=True, exist_ok=True)
     fp32 = ensure_bundle(None, weights="fp32", kv="fp32")
     documents = interleaved(per_language)
-    candidates = list(formats(fp32, work))
+    candidates = list(formats(fp32, work, left_out))
     tokenizer = common_tokenizer(fp32, candidates[0][1], (d.text for d in documents))
     stores = {}
     for name, bundle in candidates:
@@ -103,16 +104,20 @@ def docs(threads: int | None, per_language: int, factorial_documents: int) -> No
         reports.append((name, found))
         (work / f"{name}.json").write_text(json.dumps(found.to_json(), default=str), encoding="utf-8")
     both = dict(candidates)["int4 weights, int8 KV"]
-    parts = run_factorial(
-        fp32,
-        both,
-        documents[: 2 * factorial_documents],
-        tokenizer,
-        work / key_of(mark_of(fp32), mark_of(both), "factorial"),
-        _say,
-        window=forced.WINDOW,
-        draws=2000,
-        threads=threads,
+    parts = (
+        []
+        if not factorial_documents
+        else run_factorial(
+            fp32,
+            both,
+            documents[: 2 * factorial_documents],
+            tokenizer,
+            work / key_of(mark_of(fp32), mark_of(both), "factorial"),
+            _say,
+            window=forced.WINDOW,
+            draws=2000,
+            threads=threads,
+        )
     )
     write_docs(reports, parts, time.perf_counter() - started)
 
@@ -243,6 +248,8 @@ def _items(reports: Sequence[tuple[str, DamageReport]]) -> list[str]:
 
 
 def _parts(parts: Sequence[dict]) -> list[str]:
+    if not parts:
+        return []
     lines = ["### One part at a time (int4 weights, int8 head, int8 KV): KL in nats, en / zh", ""]
     lines += ["| part | " + " | ".join(SHOWN) + " |", "|---|" + "---|" * len(SHOWN)]
     for row in parts:
@@ -347,6 +354,7 @@ def main() -> None:
     parser.add_argument("--memory", action="store_true")
     parser.add_argument("--memory-of", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int)
+    parser.add_argument("--without", nargs="*", default=[], help="formats that --docs leaves out: mixed")
     parser.add_argument("--rounds", type=int, default=3, help="rounds of --cost after the first")
     parser.add_argument("--documents", type=int, default=26, help="documents of each language for --docs")
     parser.add_argument("--factorial-documents", type=int, default=14, help="the same for one part at a time")
@@ -354,7 +362,7 @@ def main() -> None:
     if given.memory_of:
         memory_of(given.memory_of)
     if given.docs:
-        docs(given.threads, given.documents, given.factorial_documents)
+        docs(given.threads, given.documents, given.factorial_documents, given.without)
     if given.cost:
         cost(given.threads, given.rounds, given.documents if given.documents < 26 else 8)
     if given.memory:
