@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -102,8 +103,16 @@ def _cell(pairs: Sequence[Pair]) -> dict[str, Any]:
         "harms": harms,
         "repairs": repairs,
         "mcnemar_p": mcnemar(harms, repairs),
-        "minimum_detectable": minimum_detectable_pairs(max((harms + repairs) / n, 1 / n), n) if n else None,
+        "minimum_detectable": _detectable(harms + repairs, n),
     }
+
+
+def _detectable(changed: int, n: int) -> float | None:
+    """The smallest change of the copy rate that would have shown; None where none would at this size."""
+    if not n:
+        return None
+    found = minimum_detectable_pairs(max(changed / n, 1 / n), n)
+    return found if math.isfinite(found) else None
 
 
 def _rates(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:

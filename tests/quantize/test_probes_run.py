@@ -55,7 +55,7 @@ def test_an_interrupted_run_goes_on_and_ends_the_same(bundle, tokenizer, tmp_pat
     file.parent.mkdir()
     lines = (tmp_path / "whole" / FILE).read_text(encoding="utf-8").splitlines(keepends=True)
     marked = json.loads(lines[0])
-    marked["probes"][0]["reference"]["written"] = "kept"
+    marked["mark"] = "kept"
     file.write_text(json.dumps(marked) + "\n" + lines[1] + lines[2][:40], encoding="utf-8")
     shares = []
     again = run_probes(
@@ -68,7 +68,7 @@ def test_an_interrupted_run_goes_on_and_ends_the_same(bundle, tokenizer, tmp_pat
         threads=1,
     )
     rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
-    assert len(rows) == len(PLAN.jobs()) and rows[0]["probes"][0]["reference"]["written"] == "kept"
+    assert len(rows) == len(PLAN.jobs()) and rows[0]["mark"] == "kept"
     assert again == whole
     assert shares == sorted(shares) and shares[-1] == 1
 

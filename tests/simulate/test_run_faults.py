@@ -196,6 +196,8 @@ def start(job: RunJob, *more: str, cache: Path | None = None) -> subprocess.Pope
         stderr=subprocess.PIPE,
         text=True,
         env={**os.environ, **({"SEATRIAL_CACHE": str(cache)} if cache else {})},
+        # A background job is started with Ctrl-C ignored and would pass that on; a terminal does not.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert process.stdin is not None
     process.stdin.write(TRANSCRIPT)
