@@ -110,6 +110,7 @@ class Xllamacpp:
         parameters.cpuparams.n_threads = parameters.cpuparams_batch.n_threads = threads
         self.server = xllamacpp.Server(parameters)
         self.prompt: list[int] = []
+        self.fresh = True
         self.about = {
             "version": getattr(xllamacpp, "__version__", "?"),
             "features": xllamacpp.get_system_info(),
@@ -117,11 +118,15 @@ class Xllamacpp:
         self.seconds: float | None = None
 
     def reset(self) -> None:
-        self.prompt = []
+        self.prompt, self.fresh = [], True
 
     def read(self, tokens: list[int]) -> None:
         self.prompt = self.prompt + tokens
-        self.seconds = self._complete(1)["prompt_ms"] / 1e3
+        timings = self._complete(1)
+        if self.fresh and timings["prompt_n"] < len(tokens):
+            raise RuntimeError(f"the server read {timings['prompt_n']} of {len(tokens)} tokens")
+        self.fresh = False
+        self.seconds = timings["prompt_ms"] / 1e3
 
     def step(self, tokens: list[int]) -> None:
         self.seconds = self._complete(len(tokens))["predicted_ms"] / 1e3
@@ -133,7 +138,8 @@ class Xllamacpp:
                 "n_predict": count,
                 "ignore_eos": True,
                 "temperature": 0,
-                "cache_prompt": True,
+                # After a reset nothing may be left of an earlier round, or the prefill is not one.
+                "cache_prompt": not self.fresh,
             }
         )
         return (answer if isinstance(answer, dict) else json.loads(answer))["timings"]
