@@ -61,7 +61,8 @@ def compare_calendar(
     if today is not None:
         resolved = _resolved(wanted, candidates, today)
         return ("not found", near) if resolved is None else ("written otherwise", resolved)
-    return ("ambiguous" if _needs_the_day(wanted, candidates) else "not found"), near
+    open_month = _needs_the_day(wanted, candidates) or _month_unsaid(wanted, candidates)
+    return ("ambiguous" if open_month else "not found"), near
 
 
 def _same(quantity: Quantity, candidates: list[Quantity], wanted: dict[str, int]) -> tuple[str, Quantity]:
@@ -149,3 +150,11 @@ def _needs_the_day(wanted: dict[str, int], candidates: Candidates) -> bool:
     days = any("d" in stated for stated, _ in candidates)
     relative = any(_OFFSETS & stated.keys() and not is_vague(candidate) for stated, candidate in candidates)
     return relative and not days
+
+
+def _month_unsaid(wanted: dict[str, int], candidates: Candidates) -> bool:
+    """Monday the sixteenth, where the summary says 16 March: only the meeting's day decides the month."""
+    if not {"d", "m"} <= wanted.keys():
+        return False
+    rest = {name: part for name, part in wanted.items() if name not in ("m", "y")}
+    return any("d" in stated and stated.items() <= rest.items() for stated, _ in candidates)

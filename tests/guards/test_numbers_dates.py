@@ -117,3 +117,18 @@ def test_without_the_meetings_day_a_calendar_day_for_a_relative_word_is_ambiguou
 )
 def test_parts_are_compared(summary: str, source: str, verdict: Verdict) -> None:
     assert check_numbers(summary, source).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("source", "summary", "verdict"),
+    [
+        ("She starts on Monday the sixteenth.", "She starts on Monday, 16 March.", "warn"),
+        ("She starts on Monday the sixteenth.", "She starts on Tuesday, 16 March.", "fail"),
+        ("She starts on Monday the sixteenth.", "She starts on Monday, 17 March.", "fail"),
+        ("她十六号开始。", "她3月16日开始。", "warn"),
+        ("她十六号开始。", "她3月17日开始。", "fail"),
+    ],
+)
+def test_a_month_that_the_source_leaves_out_is_open(source: str, summary: str, verdict: str) -> None:
+    (finding,) = check_numbers(summary, source).findings
+    assert str(finding.verdict) == verdict
