@@ -51,16 +51,24 @@ def plain_float32(row: np.ndarray, token: int) -> tuple[float, ...]:
     )
 
 
+def sampled(guard: BreakdownGuard, row: np.ndarray) -> None:
+    """A step of the run: the best token is looked for once, for both."""
+    best = int(row.argmax())
+    guard.observe(row, best, best=best)
+
+
 def measured(size: int, rounds: int) -> dict[str, list[float]]:
     rng = np.random.default_rng(0)
     rows = (rng.standard_normal((8, size)) * 3).astype(np.float32)
     halves = rows.astype(np.float16)
+    tokens = rng.integers(size, size=len(rows)).tolist()
     meter, guard = SignalMeter(size), BreakdownGuard(size, source_ids=range(0, size, 3))
     variants: dict[str, Callable[[int], object]] = {
         "seatrial": lambda i: meter.measure(rows[i], 5),
         "seatrial, fp16 rows": lambda i: meter.measure(halves[i], 5),
         "seatrial, new meter each time": lambda i: signals(rows[i], 5),
-        "guard": lambda i: guard.observe(rows[i], int(rng.integers(size))),
+        "guard": lambda i: guard.observe(rows[i], tokens[i]),
+        "greedy sampler and guard": lambda i: sampled(guard, rows[i]),
         "plain float32": lambda i: plain_float32(rows[i], 5),
         "by the book, float64": lambda i: by_the_book(rows[i], 5),
         "np.exp alone": lambda i: np.exp(rows[i]),

@@ -69,32 +69,39 @@ class BreakdownState:
 
 
 class LoopCounter:
-    """For each period p: how long the last tokens have been a repetition of the p tokens before them."""
+    """For each period p: how long the last tokens have been a repetition of the p tokens before them.
+
+    Only periods that repeat now are kept, found through the places where the new token stood last: in a text
+    without loops that is one or two of them, so a token costs a microsecond.
+    """
 
     def __init__(self, longest_phrase: int) -> None:
-        self._past: NDArray[np.int64] = np.full(longest_phrase, -1, np.int64)  # newest first
-        self._same: NDArray[np.int64] = np.zeros(longest_phrase, np.int64)
-        self.periods: NDArray[np.int64] = np.arange(1, longest_phrase + 1)
+        self._longest = longest_phrase
+        self._index = -1
+        self._places: dict[int, deque[int]] = {}  # of each token, within reach, oldest first
+        self._same: dict[int, int] = {}  # period -> tokens in a row that equal those a period before
 
     def push(self, token: int) -> None:
-        self._same += 1
-        self._same *= self._past == token
-        self._past[1:] = self._past[:-1]
-        self._past[0] = token
+        self._index = now = self._index + 1
+        places = self._places.setdefault(token, deque())
+        while places and now - places[0] > self._longest:
+            places.popleft()
+        before = self._same
+        self._same = {now - place: before.get(now - place, 0) + 1 for place in places}
+        places.append(now)
 
     def best(self, least_tokens: int) -> tuple[float, int]:
         """(times in a row, period) of the phrase repeated most often over at least `least_tokens`.
 
-        (1.0, 0) when there is none.
+        (1.0, 0) when there is none; the shorter period when two stand equally often.
         """
-        repeated = np.flatnonzero(self._same)
-        periods = self.periods[repeated]
-        covered = self._same[repeated] + periods  # tokens, the phrase's first time included
-        times = covered[covered >= least_tokens] / periods[covered >= least_tokens]
-        if not len(times):
-            return 1.0, 0
-        place = int(times.argmax())
-        return float(times[place]), int(periods[covered >= least_tokens][place])
+        times, best = 1.0, 0
+        for period, same in self._same.items():
+            covered = same + period  # tokens, the phrase's first time included
+            often = covered / period
+            if covered >= least_tokens and (often > times or (often == times and period < best)):
+                times, best = often, period
+        return times, best
 
 
 class WindowCounter:
@@ -159,11 +166,14 @@ class BreakdownGuard:
         self._state = BreakdownState(-1, Signals(0.0, 1.0, 1.0, 0.0, 0.0), 0, 0.0, False, 1.0, 0.0, 0.0, None)
         self._alert_since = 0
 
-    def observe(self, logits: NDArray[np.floating], token: int) -> BreakdownState:
-        """Takes the row (V,) that `token` was chosen from. After an end token nothing changes any more."""
+    def observe(self, logits: NDArray[np.floating], token: int, *, best: int | None = None) -> BreakdownState:
+        """Takes the row (V,) that `token` was chosen from. After an end token nothing changes any more.
+
+        `best` is `logits.argmax()` for a caller that knows it already, as a greedy sampler does.
+        """
         if self._state.ended:
             return self._state
-        return self.observe_signals(self._meter.measure(logits, token), token)
+        return self.observe_signals(self._meter.measure(logits, token, best=best), token)
 
     def observe_signals(self, measured: Signals, token: int) -> BreakdownState:
         """The same from signals that were measured elsewhere, as in a trace."""
@@ -178,8 +188,10 @@ class BreakdownGuard:
         state, period = self._after(before, measured)
         if self.trip is None:
             self.trip = self._first_rule(state, period)
-        self._state = replace(state, trip=self.trip)
-        return self._state
+            if self.trip is not None:
+                state = replace(state, trip=self.trip)
+        self._state = state
+        return state
 
     def _after(self, before: BreakdownState, measured: Signals) -> tuple[BreakdownState, int]:
         """The state after one more token, and the period of the phrase that repeats most."""

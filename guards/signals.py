@@ -20,9 +20,7 @@ from numpy.typing import NDArray
 
 from seatrial.errors import UserError
 
-# 2^-115 (or e^-115) of the best token's probability: 150,000 such entries add nothing to the sums below.
-_NEGLIGIBLE = np.float32(-115.0)
-_PIECE = 1 << 15  # values: four buffers of them fit into the second-level cache
+_PIECE = 1 << 16  # values: two buffers of them and the row fit into the second-level cache
 
 
 def _has_vector_exp2() -> bool:
@@ -31,9 +29,11 @@ def _has_vector_exp2() -> bool:
     return bool({"X86_V4", "AVX512_SKX"} & set(found))
 
 
-# Powers of two where they are faster (half the time of np.exp with AVX-512), else of e; x in `_UNIT` nats.
-_POWER, _UNIT = (np.exp2, math.log(2.0)) if _has_vector_exp2() else (np.exp, 1.0)
+# Powers of two where they are faster (half the time of np.exp with AVX-512), else of e. x is counted in
+# `_UNIT` nats, so that the square of the power of x is e to the x nats.
+_POWER, _UNIT = (np.exp2, 2.0 * math.log(2.0)) if _has_vector_exp2() else (np.exp, 2.0)
 _PER_NAT = np.float32(1.0 / _UNIT)
+_NOTHING = np.float32(0.0)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,8 @@ class SignalMeter:
     """Signals of one row after another, without allocating.
 
     A row is read in pieces whose intermediate values stay in the processor's cache: between two tokens the
-    model's weights have pushed out everything else.
+    model's weights have pushed out everything else. With r = e^(x/2), the three sums are products of r and
+    r x alone: sum e^x = r.r, sum x e^x = r.(r x), sum x x e^x = (r x).(r x).
     """
 
     def __init__(self, vocabulary_size: int) -> None:
@@ -67,54 +68,62 @@ class SignalMeter:
             raise UserError(f"vocabulary_size is {vocabulary_size}, it must be at least 1")
         self.vocabulary_size = vocabulary_size
         pieces = -(-vocabulary_size // _PIECE)
-        self._size = -(-vocabulary_size // pieces)
-        self._x = np.empty(self._size, np.float32)
-        self._e = np.empty(self._size, np.float32)
-        self._ex = np.empty(self._size, np.float32)
-        self._one = np.ones(self._size, np.float32)  # e @ one: a BLAS sum, faster than e.sum()
+        size = -(-vocabulary_size // pieces)
+        root, x = np.empty(size, np.float32), np.empty(size, np.float32)
+        # (first value, the one after the last, and the buffers cut to that length), made once
+        self._pieces = [
+            (first, last, root[: last - first], x[: last - first])
+            for first in range(0, vocabulary_size, size)
+            for last in [min(first + size, vocabulary_size)]
+        ]
+        self._wide: NDArray[np.float32] | None = None
 
-    def measure(self, logits: NDArray[np.floating], token: int | None = None) -> Signals:
-        """Signals of `logits` (V,), any float type. `token` is the chosen one, for its log-probability."""
+    def measure(
+        self, logits: NDArray[np.floating], token: int | None = None, *, best: int | None = None
+    ) -> Signals:
+        """Signals of `logits` (V,), any float type. `token` is the chosen one, for its log-probability.
+
+        `best` is `logits.argmax()` for a caller that knows it already, as a greedy sampler does.
+        """
         row = self._checked(logits, token)
-        best = int(row.argmax())  # the place of the first NaN where there is one
+        if best is None:
+            best = int(row.argmax())  # the place of the first NaN where there is one
         peak = float(row[best])
         if not math.isfinite(peak):
             return _NOT_FINITE
-        total = mean = square = second = 0.0
-        with np.errstate(invalid="ignore"):
-            for start in range(0, self.vocabulary_size, self._size):
-                sums = self._piece(row[start : start + self._size], np.float32(peak), best - start)
-                total += sums[0]
-                mean += sums[1]
-                square += sums[2]
-                second = max(second, sums[3])
-        mean, square = mean / total, square / total
+        with np.errstate(over="ignore", invalid="ignore"):
+            rest, mean, square, second = self._sums(row, row[best], best)
+        total = 1.0 + rest  # x is 0 for the best: it stands in no other sum
+        mean, square, log_total = mean / total, square / total, math.log1p(rest)
         return Signals(
-            entropy=max(0.0, math.log(total) - _UNIT * mean),
+            entropy=max(0.0, log_total - _UNIT * mean),
             max_prob=1.0 / total,
-            margin=(1.0 - second) / total,
+            margin=(1.0 - second * second) / total,
             varentropy=max(0.0, _UNIT * _UNIT * (square - mean * mean)),
-            logprob=math.nan if token is None else float(row[token]) - peak - math.log(total),
+            logprob=math.nan if token is None else float(row[token]) - peak - log_total,
         )
 
-    def _piece(
+    def _sums(
         self, row: NDArray[np.float32], peak: np.float32, best: int
     ) -> tuple[float, float, float, float]:
-        """Sums of e, e*x and e*x*x, and the largest e but that at `best`; x = row - peak in `_UNIT`."""
-        size = len(row)
-        x, e, ex, one = self._x[:size], self._e[:size], self._ex[:size], self._one[:size]
-        np.subtract(row, peak, out=x)
-        if _UNIT != 1.0:
-            np.multiply(x, _PER_NAT, out=x)
-        _POWER(x, out=e)
-        total, mean = float(e @ one), float(e @ x)
-        if math.isnan(mean):  # 0 * -inf: seen here, not looked for in every row
-            np.maximum(x, _NEGLIGIBLE, out=x)
-            mean = float(e @ x)
-        square = float(np.multiply(e, x, out=ex) @ x)
-        if 0 <= best < size:
-            e[best] = 0.0
-        return total, mean, square, float(e.max())
+        """Over all but the best: sums of e^x, x e^x and x x e^x with x in `_UNIT`, and the largest root."""
+        total = mean = square = second = 0.0
+        for first, last, root, x in self._pieces:
+            np.subtract(row[first:last], peak, x)
+            np.multiply(x, _PER_NAT, x)
+            _POWER(x, root)
+            if first <= best < last:
+                root[best - first] = _NOTHING
+            second = max(second, float(root.max()))
+            total += float(root.dot(root))
+            np.multiply(root, x, x)
+            part = float(root.dot(x))
+            if math.isnan(part):  # 0 * -inf of a masked entry: seen here, not looked for in every row
+                np.fmin(x, _NOTHING, x)
+                part = float(root.dot(x))
+            mean += part
+            square += float(x.dot(x))
+        return total, mean, square, second
 
     def _checked(self, logits: NDArray[np.floating], token: int | None) -> NDArray[np.float32]:
         row = np.asarray(logits)
@@ -127,7 +136,12 @@ class SignalMeter:
         if token is not None and not 0 <= token < self.vocabulary_size:
             raise UserError(f"token {token} is outside the vocabulary of {self.vocabulary_size}")
         # Widened first: two fp16 values can lie further apart than fp16 can say.
-        return row.astype(np.float32, copy=False)
+        if row.dtype == np.float32:
+            return row
+        if self._wide is None:
+            self._wide = np.empty(self.vocabulary_size, np.float32)
+        np.copyto(self._wide, row, casting="same_kind")
+        return self._wide
 
 
 def signals(logits: NDArray[np.floating], token: int | None = None) -> Signals:

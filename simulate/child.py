@@ -125,7 +125,7 @@ class Child:
         work_s, limited = 0.0, False
         for index in range(max_tokens):
             token = int(logits.argmax())
-            state = guard.observe(logits, token)
+            state = guard.observe(logits, token, best=token)
             if token in self._eos:
                 reason = "end"
                 break

@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from seatrial.errors import UserError
-from seatrial.guards.breakdown import BreakdownGuard, Thresholds, entity_starts
+from seatrial.guards.breakdown import BreakdownGuard, LoopCounter, Thresholds, entity_starts
 from seatrial.guards.signals import Signals
 from seatrial.guards.verdict import Verdict
 
@@ -60,6 +62,35 @@ def test_a_confident_loop_trips_the_repetition_rule(length):
     assert at is not None and guard.trip is not None and guard.trip.rule == "repetition"
     needed = max(guard.thresholds.repeat_times * length, guard.thresholds.repeat_tokens)
     assert at == 30 + needed - 1
+
+
+def repeated_by_the_book(tokens: list[int], longest: int, least_tokens: int) -> tuple[float, int]:
+    """(times, period): each period is tried, and the text read backwards for each."""
+    times, best = 1.0, 0
+    for period in range(1, longest + 1):
+        same = 0
+        while same + period < len(tokens) and tokens[-1 - same] == tokens[-1 - same - period]:
+            same += 1
+        if same and same + period >= least_tokens and (same + period) / period > times:
+            times, best = (same + period) / period, period
+    return times, best
+
+
+@given(
+    phrase=st.lists(st.integers(0, 3), min_size=1, max_size=7),
+    noise=st.lists(st.integers(0, 59), max_size=4),
+    longest=st.integers(1, 12),
+    least=st.integers(2, 24),
+)
+@settings(max_examples=60, deadline=None)
+def test_loops_are_counted_as_by_the_book(phrase, noise, longest, least):
+    tokens = (phrase * 60)[:60]
+    for place in noise:
+        tokens[place] = 9
+    counter = LoopCounter(longest)
+    for length, token in enumerate(tokens, start=1):
+        counter.push(token)
+        assert counter.best(least) == repeated_by_the_book(tokens[:length], longest, least)
 
 
 def test_figures_with_many_zeros_are_no_loop():

@@ -90,6 +90,37 @@ def test_not_finite_is_said_and_every_figure_is_nan(row, dtype):
     )
 
 
+@pytest.mark.parametrize("size", [65_537, 151_936])
+@pytest.mark.parametrize("spread", [0.01, 3.0, 9.0])
+def test_a_row_in_several_pieces_equals_float64(size, spread):
+    row = (np.random.default_rng(size).standard_normal(size) * spread).astype(np.float32)
+    row[::7] = -np.inf
+    row[size - 1] = row.max() + 2  # the best stands in the last piece
+    wide = row[np.isfinite(row)].astype(np.float64)
+    logp = wide - wide.max()
+    logp -= math.log(np.exp(logp).sum())
+    p = np.exp(logp)
+    entropy = -(p * logp).sum()
+    second, best = np.sort(p)[-2:]
+    found = signals(row, 1)
+    assert found.entropy == pytest.approx(entropy, abs=2e-5)
+    assert (found.max_prob, found.margin) == pytest.approx((best, best - second), abs=1e-6)
+    assert found.varentropy == pytest.approx((p * (logp + entropy) ** 2).sum(), abs=2e-3)
+    assert found.logprob == pytest.approx(logp[0], abs=2e-5)  # row[0] is masked
+
+
+@given(row=rows)
+@settings(max_examples=50, deadline=None)
+def test_the_place_of_the_best_may_be_given(row):
+    assert signals(row, 0) == SignalMeter(len(row)).measure(row, 0, best=int(row.argmax()))
+
+
+@pytest.mark.parametrize("broken", [math.nan, math.inf])
+def test_a_broken_row_is_seen_when_the_sampler_gave_its_best(broken):
+    row = np.array([0.0, broken, 3.0], np.float32)
+    assert not SignalMeter(3).measure(row, 0, best=int(row.argmax())).finite
+
+
 def test_the_input_is_left_as_it_was():
     row = np.random.default_rng(0).normal(size=500).astype(np.float32)
     before = row.copy()
