@@ -6,7 +6,7 @@ graph with the packed weights beside it, and opening that file maps them. The fi
 of onnxruntime and this kind of CPU, both of which are in its name.
 
 Saving needs the weights on the heap once; whoever runs under a memory ceiling calls `prepare_mapped`
-before.
+before. Opening packs one matrix at a time on the heap and lets go of it (see head_pieces.py).
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ import hashlib
 import platform
 from pathlib import Path
 
+import onnx
 import onnxruntime as ort
 
 from seatrial.export.bundle import Bundle
 from seatrial.export.cache import cache_folder
 from seatrial.export.files import sha256_of, writing_folder
 from seatrial.export.float_prefill import with_float_attention
+from seatrial.export.head_pieces import split_head
 from seatrial.export.runtime import open_session, session_options
 from seatrial.export.session_graph import DecoderGraph, load_graph, read_decoder
 
@@ -67,7 +69,10 @@ def open_float_prefill(bundle: Bundle, threads: int) -> ort.InferenceSession:
 
 def _saved(graph: DecoderGraph, bundle: Bundle) -> Path:
     """The packed file, made when it is not in the cache yet."""
-    folder = cache_folder() / "prepacked" / _key(graph, bundle)
+    model = onnx.ModelProto()
+    model.CopyFrom(graph.model)
+    split_head(model)
+    folder = cache_folder() / "prepacked" / _key(model, bundle)
     if (folder / _NAME).is_file():
         return folder / _NAME
     with writing_folder(folder, needed_bytes=2 * bundle.weight_bytes) as partial:
@@ -79,13 +84,13 @@ def _saved(graph: DecoderGraph, bundle: Bundle) -> Path:
             "session.optimized_model_external_initializers_min_size_in_bytes": _INLINE_BYTES,
         }.items():
             options.add_session_config_entry(key, value)
-        open_session(graph.model.SerializeToString(), options, graph.folder)
+        open_session(model.SerializeToString(), options, graph.folder)
     return folder / _NAME
 
 
-def _key(graph: DecoderGraph, bundle: Bundle) -> str:
+def _key(model: onnx.ModelProto, bundle: Bundle) -> str:
     """Name of the packed form: source, version and CPU; another one of these makes another file."""
-    digest = hashlib.sha256(graph.model.SerializeToString(deterministic=True))
+    digest = hashlib.sha256(model.SerializeToString(deterministic=True))
     for file in bundle.data_files:
         told = bundle.info.get("files", {}).get(file.name, {}).get("sha256")
         digest.update((told or sha256_of(file)).encode())
