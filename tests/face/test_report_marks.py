@@ -7,8 +7,16 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from seatrial.guards.names.model import KINDS as NAME_KINDS
+from seatrial.guards.names.policy import Reason
+from seatrial.guards.policy import NUMBER_KINDS, NUMBER_REASONS
+from seatrial.quantize.damage.classes import CLASSES
+from seatrial.quantize.damage.verdicts import Verdict as DamageVerdict
+from seatrial.quantize.probes.errors import ERRORS
 from seatrial.report.marks import Mark, lines_of, pair_marks
-from seatrial.report.words import languages
+from seatrial.report.words import languages, speaker, terms
+from seatrial.simulate.course import EXTRACTIVE, LONGER_SUMMARY, SHORTER
+from seatrial.simulate.setup import INT8_KV, MAPPED
 
 TEXTS = st.text(alphabet="ab 预算37.5万\n<&\u202e\u0301", max_size=60)
 SPANS = st.tuples(st.integers(-3, 70), st.integers(-3, 70), st.sampled_from(["ok", "warn", "fail"]))
@@ -61,3 +69,22 @@ def test_languages_have_the_same_words() -> None:
     assert {"en", "zh"} <= words.keys()
     assert all(set(table) == set(words["en"]) for table in words.values())
     assert all(value for table in words.values() for value in table.values())
+
+
+def test_what_guards_and_runs_say_is_said_in_chinese_too() -> None:
+    said = {
+        *NUMBER_REASONS,
+        *NUMBER_KINDS,
+        *map(str, Reason),
+        *NAME_KINDS,
+        *CLASSES,
+        *map(str, DamageVerdict),
+        *ERRORS,
+    }
+    said |= {EXTRACTIVE, LONGER_SUMMARY, SHORTER, INT8_KV, MAPPED}
+    assert said - terms("zh").keys() == set()
+
+
+def test_a_reason_of_another_version_is_shown_as_it_is() -> None:
+    assert speaker("zh").term("struck by lightning") == "struck by lightning"
+    assert speaker("en").term("not found") == "not found"

@@ -84,7 +84,7 @@ def _plans(model: str, device: str, runtime: str | None, job: Any, measured_Bps:
     from seatrial.simulate.fallbacks import rebudgeted, with_fallbacks
     from seatrial.simulate.plan import plan as make_plan
 
-    architecture, plans = _architecture(model), []
+    architecture, plans = architecture_of(model), []
     for machine in map(load_device, device_names() if device == "all" else [device]):
         engine = load_runtime(runtime or machine.runtime)
         if measured_Bps is None:
@@ -96,7 +96,7 @@ def _plans(model: str, device: str, runtime: str | None, job: Any, measured_Bps:
     return sorted(plans, key=lambda one: one.total_s.mid)
 
 
-def _architecture(model: str) -> Any:
+def architecture_of(model: str) -> Any:
     """The architecture behind `--model`: a local path as it is, else only the config.json of a hub id."""
     from seatrial.export.architecture import architecture_of_hub, read_architecture
 

@@ -40,14 +40,16 @@ def tune(
     ] = None,
     extract_seconds: float = typer.Option(0.05, "--extract-seconds", help="Seconds of one extract."),
     draws: int = typer.Option(1000, "--draws", help="Bootstrap draws of the intervals."),
+    html: Annotated[Path | None, typer.Option("--html", help="Also write the result as one page.")] = None,
+    lang: str = typer.Option("en", "--lang", help="Language of that page: en or zh."),
     as_json: bool = typer.Option(False, "--json", help="Print one JSON document."),
     quiet: bool = typer.Option(False, "--quiet", help="No progress on stderr."),
 ) -> int:
     """Compare stopping rules on traces and recommend thresholds at a stated price.
 
-    Example: seatrial tune traces --max-false-stops 0.05 --out thresholds.toml
+    Example: seatrial tune traces --max-false-stops 0.05 --out thresholds.toml --html tune.html
     """
-    from seatrial.cli.output import print_json
+    from seatrial.cli.output import print_json, strict
     from seatrial.cli.progress import stage_progress
     from seatrial.cli.tune_report import document, print_report
     from seatrial.errors import EXIT_CHECK_FAILED, EXIT_DONE
@@ -56,6 +58,10 @@ def tune(
     from seatrial.simulate.trace_files import read_labels, read_traces, vocabulary_of
 
     wish = Wish(max_false_stops, missed_cost, min_caught, share_broken, draws)
+    if html is not None:
+        from seatrial.report import check_ready
+
+        check_ready(html, lang)
     with stage_progress(quiet) as report:
         report("reading traces", None)
         runs = read_traces(traces)
@@ -66,8 +72,13 @@ def tune(
         policies = _policies(runs, result, device, model, extract_seconds)
     if result.recommended.meets:
         _write(out, result, labelled, f"{traces.name}, labels: {labels}")
+    told = strict(document(result, policies, device, out if result.recommended.meets else None))
+    if html is not None:
+        from seatrial.report import write_document
+
+        write_document(told, traces.resolve().name, html, language=lang)
     if as_json:
-        print_json(document(result, policies, device, out if result.recommended.meets else None))
+        print_json(told)
     else:
         print_report(result, policies, device, out)
     return EXIT_DONE if result.recommended.meets else EXIT_CHECK_FAILED
@@ -94,6 +105,7 @@ def _prices(runs: list[TracedRun], device: str, model: str | None, extract_s: fl
     """The device's seconds for the median prompt and for a token, by the plan."""
     from statistics import median
 
+    from seatrial.cli.plan import architecture_of
     from seatrial.devices.device import load_device
     from seatrial.devices.runtime import load_runtime
     from seatrial.export.architecture import read_architecture
@@ -105,9 +117,9 @@ def _prices(runs: list[TracedRun], device: str, model: str | None, extract_s: fl
     tokens = max(run.budget for run in runs)
     prompt = int(median(run.prompt_tokens for run in runs))
     job = Job(prompt_tokens=prompt, max_tokens=tokens, weights=runs[0].weights, kv=runs[0].kv)
-    architecture = read_architecture(resolve(model).path)
+    architecture = read_architecture(resolve(None).path) if model is None else architecture_of(model)
     planned = plan(architecture, machine, load_runtime(machine.runtime), job)
-    return Prices(planned.decode_s.mid / tokens, extract_s, planned.prefill_s.mid)
+    return Prices(planned.decode_s.mid, extract_s, planned.prefill_s.mid)
 
 
 def _write(out: Path, result: TuneResult, runs: list[TracedRun], data: str) -> None:

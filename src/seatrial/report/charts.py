@@ -13,7 +13,7 @@ from seatrial.report.svg import BAD, BLUE, FAINT, GREEN, INK, ORANGE, PINK
 
 Words = Callable[[str], str]
 Spec = dict[str, Any]
-WIDTH = 560
+WIDTH = 480
 
 
 def timeline(tokens: Sequence[dict[str, Any]], entropy_nats: float | None, say: Words) -> Spec:
@@ -202,11 +202,11 @@ def roc(rules: Sequence[dict[str, Any]], say: Words) -> Spec:
     """Share of broken runs caught over share of good runs stopped, for the four best rules."""
     rows = [
         {"rule": rule["rule"], "x": point["false_stops"], "y": point["caught"], "order": order}
-        for rule in sorted(rules, key=lambda rule: -(rule["auroc"]["value"] or 0))[:4]
+        for rule in _best(rules)
         for order, point in enumerate(rule["roc"])
     ]
     return {
-        "width": WIDTH - 200,
+        "width": WIDTH,
         "height": 240,
         "description": "ROC",
         "data": {"values": rows},
@@ -215,6 +215,47 @@ def roc(rules: Sequence[dict[str, Any]], say: Words) -> Spec:
             "x": {"field": "x", "type": "quantitative", "title": say("false_stops")},
             "y": {"field": "y", "type": "quantitative", "title": say("caught")},
             "order": {"field": "order", "type": "quantitative"},
+            "color": {"field": "rule", "type": "nominal"},
+            "strokeDash": {"field": "rule", "type": "nominal"},
+        },
+    }
+
+
+def risk_coverage(rules: Sequence[dict[str, Any]], say: Words) -> Spec:
+    """Share of broken runs among those shown, over the share that is shown, for the four best rules."""
+    rows = [
+        {"rule": rule["rule"], "x": point["shown"], "y": point["broken_of_shown"]}
+        for rule in _best(rules)
+        for point in rule["risk_coverage"]
+    ]
+    return _curves(rows, say("shown"), say("broken_of_shown"))
+
+
+def sweep(rows: Sequence[dict[str, Any]], say: Words) -> Spec:
+    """Shares of broken and of good runs that "so many steps above" stops, over the entropy in nats."""
+    lines = [
+        {"rule": say(share), "x": row["entropy_nats"], "y": row[share]}
+        for share in ("caught", "false_stops")
+        for row in rows
+    ]
+    return _curves(lines, say("entropy_nats"), say("stopped"))
+
+
+def _best(rules: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return sorted(rules, key=lambda rule: -(rule["auroc"]["value"] or 0))[:4]
+
+
+def _curves(rows: Sequence[dict[str, Any]], x: str, y: str) -> Spec:
+    """Lines told apart by colour and by their dashes; rows have rule, x and y."""
+    return {
+        "width": WIDTH,
+        "height": 240,
+        "description": y,
+        "data": {"values": [row for row in rows if _finite(row["y"])]},
+        "mark": {"type": "line"},
+        "encoding": {
+            "x": {"field": "x", "type": "quantitative", "title": x},
+            "y": {"field": "y", "type": "quantitative", "title": y},
             "color": {"field": "rule", "type": "nominal"},
             "strokeDash": {"field": "rule", "type": "nominal"},
         },

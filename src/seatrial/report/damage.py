@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 from seatrial.report.figures import DASH
+from seatrial.report.words import Speaker
 
 Table = dict[str, Any]
-Say = Callable[[str], str]
 
 
-def damage_tables(data: dict[str, Any], say: Say) -> list[Table]:
+def damage_tables(data: dict[str, Any], say: Speaker) -> list[Table]:
     """Every table of a result of `seatrial damage --json`."""
     languages = data["languages"] if len(data["languages"]) > 1 else {}
     tables = [_classes(data["classes"], say, say("damage"))]
@@ -26,7 +26,7 @@ def damage_tables(data: dict[str, Any], say: Say) -> list[Table]:
     return tables
 
 
-def damage_notes(data: dict[str, Any], say: Say) -> list[str]:
+def damage_notes(data: dict[str, Any], say: Speaker) -> list[str]:
     """The guard's share, and what the run could not have seen."""
     guard, seen = data["guard"], data["minimum_detectable"]["classes"]
     notes = [
@@ -34,29 +34,29 @@ def damage_notes(data: dict[str, Any], say: Say) -> list[str]:
             **{key: guard[key] for key in ("damaged", "caught", "escaped", "no_figure")}
         )
     ]
-    told = ", ".join(f"{name} {excess:.0%}" for name, excess in seen.items() if excess is not None)
+    told = ", ".join(f"{say.term(name)} {excess:.0%}" for name, excess in seen.items() if excess is not None)
     return [*notes, f"{say('damage_seen')} {told}", *data.get("warnings", [])]
 
 
-def _classes(classes: dict[str, Any], say: Say, title: str) -> Table:
+def _classes(classes: dict[str, Any], say: Speaker, title: str) -> Table:
     heads = [say("class"), say("tokens"), "KL", say("harm_share"), say("repair_share"), "NLL Δ"]
     heads += [say("times_other"), "p", say("verdict")]
     rows = []
     for name, found in classes.items():
         compared = found["concentration"]
-        row = [name, f"{found['n']:,}", with_ends(found["kl"])]
+        row = [say.term(name), f"{found['n']:,}", with_ends(found["kl"])]
         row += [with_ends(found["flips"][kind], 100) for kind in ("harm", "repair")]
         row += [with_ends(found["nll_delta"])]
         row += [with_ends(compared["ratio"]), short(compared["p_adjusted"])] if compared else ["", ""]
-        rows.append([*row, found["verdict"] if compared else ""])
+        rows.append([*row, say.term(found["verdict"]) if compared else ""])
     return {"title": title, "heads": heads, "rows": rows}
 
 
-def _items(items: dict[str, Any], say: Say) -> Table:
+def _items(items: dict[str, Any], say: Speaker) -> Table:
     heads = [say("class"), "n", say("right_before"), say("harmed"), "%", say("repaired"), "McNemar p"]
     rows = [
         [
-            name,
+            say.term(name),
             str(found["n"]),
             str(found["right_in_reference"]),
             str(found["harmed"]),
@@ -69,10 +69,10 @@ def _items(items: dict[str, Any], say: Say) -> Table:
     return {"title": say("damage_items"), "heads": heads, "rows": rows}
 
 
-def _probes(probes: dict[str, Any], say: Say) -> Table:
+def _probes(probes: dict[str, Any], say: Speaker) -> Table:
     heads = [say("copies"), "n", say("reference") + " %", say("candidate") + " %"]
     heads += [say("harmed"), say("repaired"), "p", say("verdict"), say("errors")]
-    rows = [_probe_row(name, cell) for name, cell in _cells(probes)]
+    rows = [_probe_row(name, cell, say) for name, cell in _cells(probes)]
     return {"title": say("copies"), "heads": heads, "rows": rows}
 
 
@@ -83,9 +83,9 @@ def _cells(probes: dict[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:
             yield f"{cut} {value}", cell
 
 
-def _probe_row(name: str, cell: dict[str, Any]) -> list[str]:
+def _probe_row(name: str, cell: dict[str, Any], say: Speaker) -> list[str]:
     rates = [with_ends(cell[whose]["normalized"], 100) for whose in ("reference", "candidate")]
-    errors = ", ".join(f"{error} {n}" for error, n in cell["candidate"]["errors"].items())
+    errors = ", ".join(f"{say.term(error)} {n}" for error, n in cell["candidate"]["errors"].items())
     p = short(cell.get("p_adjusted", cell["mcnemar_p"]))
     return [
         name,
@@ -94,17 +94,17 @@ def _probe_row(name: str, cell: dict[str, Any]) -> list[str]:
         str(cell["harms"]),
         str(cell["repairs"]),
         p,
-        cell["verdict"],
+        say.term(cell["verdict"]),
         errors,
     ]
 
 
-def _parts(parts: list[dict[str, Any]], say: Say) -> Table:
+def _parts(parts: list[dict[str, Any]], say: Speaker) -> Table:
     classes = list(parts[0]["classes"])
     rows = [
         [row["variant"], *(short(row["classes"][name]["kl"]["value"]) for name in classes)] for row in parts
     ]
-    return {"title": f"{say('damage_parts')}: KL", "heads": ["", *classes], "rows": rows}
+    return {"title": f"{say('damage_parts')}: KL", "heads": ["", *map(say.term, classes)], "rows": rows}
 
 
 def with_ends(found: dict[str, Any] | None, scale: float = 1) -> str:

@@ -27,7 +27,23 @@ def milliseconds(value: float | None) -> str:
 
 
 def interval(value: dict[str, Any] | None, unit: str = "") -> str:
-    """`mid (low to high) unit`."""
+    """`mid (low–high) unit`; the middle alone where there are no ends."""
     if not value or value.get("mid") is None:
         return DASH
+    if value["low"] is None or value["high"] is None:
+        return f"{value['mid']:.3g}{unit}"
     return f"{value['mid']:.3g} ({value['low']:.3g}–{value['high']:.3g}){unit}"
+
+
+def percent(share: float | None) -> str:
+    """A share of one in percent."""
+    return DASH if share is None else f"{100 * share:.1f} %"
+
+
+def percent_with_ends(found: dict[str, Any] | None) -> str:
+    """`value (low–high) %` of shares of one."""
+    if not found or found["value"] is None:
+        return DASH
+    if found["low"] is None or found["high"] is None:
+        return percent(found["value"])
+    return f"{100 * found['value']:.1f} ({100 * found['low']:.1f}–{100 * found['high']:.1f}) %"

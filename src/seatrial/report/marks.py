@@ -25,6 +25,7 @@ class Mark:
     detail: str = ""
     kind: str = ""
     nearest: str = ""
+    unsure: bool = False  # the model began it without knowing what to write
 
 
 @dataclass(frozen=True)
@@ -99,4 +100,5 @@ def _mark(finding: dict[str, Any], key: str, target: str | None) -> Mark:
         finding.get("detail") or "",
         finding["kind"],
         near["text"] if near else "",
+        finding.get("start_nats") is not None,
     )

@@ -27,6 +27,7 @@ def render(results: Sequence[Result], language: str) -> str:
     )
     return environment.get_template("page.html.jinja").render(
         say=say,
+        term=say.term,
         style=_asset("report.css"),
         script=_asset("report.js"),
         comparison=comparison(results, say) if len(results) > 1 else None,

@@ -6,24 +6,27 @@ Plain dictionaries of ready words; the template decides nothing but the tags.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from textwrap import shorten
 from typing import Any
 
 from seatrial.report import charts
-from seatrial.report.charts import Words
 from seatrial.report.damage import damage_notes, damage_tables
 from seatrial.report.figures import interval, milliseconds, seconds, size
 from seatrial.report.load import Result
 from seatrial.report.marks import lines_of, pair_marks
 from seatrial.report.svg import draw
+from seatrial.report.tune import tune_cards, tune_charts, tune_tables, tune_verdict
+from seatrial.report.words import Speaker
 
 Section = dict[str, Any]
 
 
 # Where a plan's document keeps what a row of the comparison needs.
 PARTS = (("memory", "fits"), ("time", "total_s"))
+SHOWN_REASONS = 5  # of a refused draft; the text's own marks show all of them
 
 
-def section(result: Result, key: str, say: Words) -> Section:
+def section(result: Result, key: str, say: Speaker) -> Section:
     """What is shown of one result. `key` keeps the ids of several results apart."""
     builders = {"run": _run, "plan": _plan, "plans": _plans, "damage": _damage, "tune": _tune}
     shown = builders[result.kind](result, key, say)
@@ -33,7 +36,7 @@ def section(result: Result, key: str, say: Words) -> Section:
     }  # fmt: skip
 
 
-def comparison(results: Sequence[Result], say: Words) -> dict[str, Any] | None:
+def comparison(results: Sequence[Result], say: Speaker) -> dict[str, Any] | None:
     """Runs and plans side by side, one column each; None where fewer than two can be compared."""
     columns = [column for result in results if (column := _column(result, say))]
     if len(columns) < 2:
@@ -44,7 +47,7 @@ def comparison(results: Sequence[Result], say: Words) -> dict[str, Any] | None:
     return _table(say("compare"), heads, rows)
 
 
-def _column(result: Result, say: Words) -> tuple[str, list[tuple[str, str]]] | None:
+def _column(result: Result, say: Speaker) -> tuple[str, list[tuple[str, str]]] | None:
     data = result.data
     if result.kind == "run":
         values = [data["device"], data["model"], _formats(data), size(data["sizes"].get("bundle_bytes"))]
@@ -69,7 +72,7 @@ def _formats(data: dict[str, Any]) -> str:
     return f"{data['weights']} / {data['kv']} KV"
 
 
-def _status_word(data: dict[str, Any], say: Words) -> str:
+def _status_word(data: dict[str, Any], say: Speaker) -> str:
     tone = {"ok": "ok", "fallback": "ok", "partial": "warn", "failed": "fail"}[data["status"]]
     return f"{data['status']} ({say(tone)})"
 
@@ -77,7 +80,7 @@ def _status_word(data: dict[str, Any], say: Words) -> str:
 # ---- a run
 
 
-def _run(result: Result, key: str, say: Words) -> Section:
+def _run(result: Result, key: str, say: Speaker) -> Section:
     data = result.data
     texts, source = _texts(result, key, say)
     return {
@@ -92,12 +95,12 @@ def _run(result: Result, key: str, say: Words) -> Section:
     }
 
 
-def _verdict_line(data: dict[str, Any], say: Words) -> str:
+def _verdict_line(data: dict[str, Any], say: Speaker) -> str:
     status, kind = data["status"], data["summary_kind"]
     return say(f"said_fallback_{kind}") if status == "fallback" else say(f"said_{status}")
 
 
-def _run_cards(data: dict[str, Any], say: Words) -> list[dict[str, str]]:
+def _run_cards(data: dict[str, Any], say: Speaker) -> list[dict[str, str]]:
     memory, prefill, decode, sizes = data["memory"], data["prefill"], data["decode"], data["sizes"]
     whole = f"{size(sizes.get('fp32_bytes'))} → {size(sizes.get('bundle_bytes'))}"
     private, mapped = size(memory["peak_private_bytes"]), size(memory["peak_mapped_bytes"])
@@ -118,24 +121,35 @@ def _run_cards(data: dict[str, Any], say: Words) -> list[dict[str, str]]:
             both(milliseconds(decode["device_ms_per_token"]), milliseconds(decode["host_ms_per_token"])),
         ),
     ]
+    planned = data.get("plan", {}).get("time", {}).get("total_s")
+    if planned:
+        pairs.append(("whole_job", f"{interval(planned)} s {say('on_device')}"))
     return [{"name": say(name), "value": value} for name, value in pairs]
 
 
-def _texts(result: Result, key: str, say: Words) -> tuple[list[dict[str, Any]], Any]:
+def _texts(result: Result, key: str, say: Speaker) -> tuple[list[dict[str, Any]], Any]:
     """Delivered text and refused drafts with their marks, and the source with the nearest places marked."""
     data = result.data
     delivered = [
         f for guard in data["guards"] if guard["guard"] in ("numbers", "names") for f in guard["findings"]
     ]
     drafts = [attempt for attempt in data.get("attempts", []) if attempt.get("refused")]
-    sets = [(say("delivered"), data["summary"], delivered, "")]
-    sets += [(say("draft"), draft["text"], _attempt_findings(draft), draft["refused"]) for draft in drafts]
+    sets: list[tuple[str, str, list[dict[str, Any]], list[dict[str, str]]]] = [
+        (say("delivered"), data["summary"], delivered, [])
+    ]
+    sets += [(say("draft"), draft["text"], _attempt_findings(draft), _refusal(draft)) for draft in drafts]
     texts, places = [], []
     for index, (title, text, findings, refused) in enumerate(sets):
         marks, near = pair_marks(findings, f"{key}-t{index}")
         places += near
         texts.append(
-            {"title": title, "lines": lines_of(text, marks), "refused": refused, "marked": bool(marks)}
+            {
+                "title": title,
+                "lines": lines_of(text, marks),
+                "refused": refused[:SHOWN_REASONS],
+                "more": max(0, len(refused) - SHOWN_REASONS),
+                "marked": bool(marks),
+            }
         )
     return texts, lines_of(result.source, places) if result.source else None
 
@@ -144,7 +158,15 @@ def _attempt_findings(attempt: dict[str, Any]) -> list[dict[str, Any]]:
     return [f for guard in attempt["guards"] for f in guard["findings"] if f["span"][0] < f["span"][1]]
 
 
-def _run_charts(result: Result, say: Words) -> list[dict[str, Any]]:
+def _refusal(attempt: dict[str, Any]) -> list[dict[str, str]]:
+    """What forbade a draft, each text and reason once; the run's own words where no finding says it."""
+    failed = [f for guard in attempt["guards"] for f in guard["findings"] if f["verdict"] == "fail"]
+    told = dict.fromkeys((" ".join(f["text"].split()), f["reason"]) for f in failed)
+    short = [{"text": shorten(text, 60, placeholder=" …"), "reason": reason} for text, reason in told]
+    return short or [{"text": "", "reason": attempt["refused"]}]
+
+
+def _run_charts(result: Result, say: Speaker) -> list[dict[str, Any]]:
     data, shown = result.data, []
     if result.tokens:
         threshold = data.get("thresholds", {}).get("entropy_nats")
@@ -163,7 +185,7 @@ def _run_charts(result: Result, say: Words) -> list[dict[str, Any]]:
     return shown
 
 
-def _rows(planned: Sequence[dict[str, Any]], say: Words) -> list[dict[str, Any]]:
+def _rows(planned: Sequence[dict[str, Any]], say: Speaker) -> list[dict[str, Any]]:
     """Plans as rows of an interval chart; one that does not fit says so in its label, not by colour alone."""
     rows = []
     for row in planned:
@@ -175,18 +197,22 @@ def _rows(planned: Sequence[dict[str, Any]], say: Words) -> list[dict[str, Any]]
     return rows
 
 
-def _fallback_table(data: dict[str, Any], say: Words) -> dict[str, Any]:
+def _fallback_table(data: dict[str, Any], say: Speaker) -> dict[str, Any]:
     rows = [
-        [f["trigger"], f["action"], str(f["at_token"] if f["at_token"] is not None else "–")]
+        [
+            say.term(f["trigger"]),
+            say.term(f["action"]),
+            str(f["at_token"] if f["at_token"] is not None else "–"),
+        ]
         for f in data["fallbacks"]
     ]
-    return _table(say("fallbacks"), [say("reason"), say("fallbacks"), say("token")], rows)
+    return _table(say("fallbacks"), [say("reason"), say("action"), say("token")], rows)
 
 
 # ---- plans
 
 
-def _plan(result: Result, _key: str, say: Words) -> Section:
+def _plan(result: Result, _key: str, say: Speaker) -> Section:
     data = result.data
     memory, time = data["memory"], data["time"]
     roof = charts.roofline(data, say)
@@ -212,7 +238,7 @@ def _plan(result: Result, _key: str, say: Words) -> Section:
     }  # fmt: skip
 
 
-def _plans(result: Result, _key: str, say: Words) -> Section:
+def _plans(result: Result, _key: str, say: Speaker) -> Section:
     plans = result.data["plans"]
     rows = [
         {**{key: p[key] for key in ("device", "weights", "kv")}, **{key: p[part][key] for part, key in PARTS}}
@@ -229,10 +255,14 @@ def _plans(result: Result, _key: str, say: Words) -> Section:
 # ---- damage and tune
 
 
-def _damage(result: Result, _key: str, say: Words) -> Section:
+def _damage(result: Result, _key: str, say: Speaker) -> Section:
     data = result.data
     rows = [
-        {"label": name, "bad": found["verdict"] == "concentrates", **_as_interval(found["nll_delta"])}
+        {
+            "label": say.term(name),
+            "bad": found["verdict"] == "concentrates",
+            **_as_interval(found["nll_delta"]),
+        }
         for name, found in data["classes"].items()
     ]
     return {
@@ -255,31 +285,16 @@ def _as_interval(figure: dict[str, Any]) -> dict[str, Any]:
     return {"low": figure["low"], "mid": figure["value"], "high": figure["high"]}
 
 
-def _value(figure: dict[str, Any]) -> str:
-    return interval(_as_interval(figure))
-
-
-def _tune(result: Result, _key: str, say: Words) -> Section:
+def _tune(result: Result, _key: str, say: Speaker) -> Section:
     data = result.data
-    heads = [say("rule"), "AUROC", say("caught"), say("false_stops")]
-    body = [
-        [rule["rule"], _value(rule["auroc"]), _share(rule["caught"]), _share(rule["false_stops"])]
-        for rule in (*data["rules"], *data["baselines"])
-    ]
-    rows = [{"label": rule["rule"], "bad": False, **_as_interval(rule["auroc"])} for rule in data["rules"]]
     return {
         "tone": "ok" if data["meets"] else "warn",
-        "verdict": data["why"],
-        "charts": [
-            _chart("AUROC", charts.intervals(rows, "AUROC"), ""),
-            _chart("ROC", charts.roc(data["rules"], say), ""),
-        ],
-        "tables": [_table(say("rule"), heads, body)],
+        "verdict": tune_verdict(data, say),
+        "cards": tune_cards(data, say),
+        "charts": [_chart(*one) for one in tune_charts(data, say)],
+        "tables": tune_tables(data, say),
+        "notes": [data["why"]],
     }
-
-
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.3g}"
 
 
 def _chart(title: str, spec: dict[str, Any], note: str) -> dict[str, Any]:

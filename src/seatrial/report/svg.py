@@ -32,9 +32,12 @@ CONFIG: dict[str, Any] = {
     "view": {"stroke": None},
     "axis": {
         "labelColor": INK, "titleColor": INK, "domainColor": FAINT, "tickColor": FAINT, "gridColor": GRID,
-        "titleFontWeight": "normal",
+        "titleFontWeight": "normal", "labelFontSize": 12, "titleFontSize": 12,
     },
-    "legend": {"labelColor": INK, "titleColor": INK, "orient": "top", "title": None},
+    "legend": {
+        "labelColor": INK, "titleColor": INK, "orient": "top", "title": None, "labelFontSize": 12,
+        "columns": 2, "labelLimit": 260,
+    },
     "title": {"color": INK},
     "text": {"color": INK},
     "range": {"category": [BLUE, ORANGE, GREEN, PINK]},
