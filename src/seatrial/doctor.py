@@ -20,6 +20,9 @@ OK, WARN, FAIL = "ok", "warn", "fail"
 # The extra's packages; without them everything but `export` works.
 EXPORT_EXTRA = ("torch", "transformers", "optimum", "optimum-onnx", "onnxscript", "accelerate")
 
+# What the rooms keep in the cache folder. SEATRIAL_CACHE may name a folder that holds other things as well.
+CACHED = ("bundles", "damage", "embedded", "prepacked", "sensitivity")
+
 # Room for the embedded model: source, fp32 bundle, two quantized ones and the prepacked copies.
 WANTED_FREE_BYTES = 3_000_000_000
 
@@ -180,17 +183,20 @@ def folder_bytes(folder: Path) -> int:
 
 
 def clean_cache() -> int:
-    """Removes everything in the cache folder and returns the bytes freed.
+    """Removes what seatrial keeps in the cache folder, nothing else there, and returns the bytes freed.
 
     Raises UserError when a file cannot be removed; what could be removed before it is gone.
     """
     from seatrial.export.cache import cache_folder
 
-    folder = cache_folder()
-    freed = folder_bytes(folder)
-    for entry in folder.iterdir():
+    folders = [cache_folder() / name for name in CACHED]
+    freed = sum(folder_bytes(folder) for folder in folders if not folder.is_symlink())
+    for folder in folders:
         try:
-            shutil.rmtree(entry) if entry.is_dir() and not entry.is_symlink() else entry.unlink()
+            if folder.is_symlink():
+                folder.unlink()
+            elif folder.is_dir():
+                shutil.rmtree(folder)
         except OSError as error:
-            raise UserError(f"cannot remove {entry}: {error.strerror}; remove it by hand") from error
+            raise UserError(f"cannot remove {folder}: {error.strerror}; remove it by hand") from error
     return freed

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,14 +42,25 @@ def test_out_of_range_and_missing_requirements_are_told() -> None:
 
 
 def test_cleaning_empties_the_cache_and_nothing_else(cache: Path, tmp_path: Path) -> None:
-    outside = tmp_path / "precious.txt"
-    outside.write_text("keep")
-    (cache / "bundle").mkdir()
-    (cache / "bundle" / "model.onnx").write_bytes(b"x" * 1000)
-    (cache / "link").symlink_to(outside)
+    """SEATRIAL_CACHE may name a folder with other things in it, or hold a link to one."""
+    outside = tmp_path / "elsewhere"
+    outside.mkdir()
+    (outside / "precious.txt").write_text("keep")
+    (cache / "thesis.txt").write_text("keep")
+    (cache / "bundles" / "one").mkdir(parents=True)
+    (cache / "bundles" / "one" / "model.onnx").write_bytes(b"x" * 1000)
+    (cache / "prepacked").symlink_to(outside)
     assert doctor.clean_cache() == 1000
-    assert list(cache.iterdir()) == []
-    assert outside.read_text() == "keep"
+    assert [path.name for path in cache.iterdir()] == ["thesis.txt"]
+    assert (outside / "precious.txt").read_text() == "keep"
+
+
+def test_cleaning_knows_every_folder_that_the_rooms_keep() -> None:
+    root = Path(__file__).resolve().parents[2]
+    rooms = ("export", "quantize", "simulate", "guards", "devices", "src")
+    texts = [path.read_text(encoding="utf-8") for room in rooms for path in (root / room).rglob("*.py")]
+    kept = {name for text in texts for name in re.findall(r'cache_folder\(\)\)? / "(\w+)"', text)}
+    assert kept == set(doctor.CACHED)
 
 
 def test_a_cache_that_cannot_be_made_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
