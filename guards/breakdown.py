@@ -312,7 +312,9 @@ def entity_starts(
     """Which of `spans` (figures and names of the text) begin in a token with an entropy above `above_nats`.
 
     `pieces` is the text of each token in order, `entropies_nats` the entropy each was chosen at. Only the
-    first token tells: two tokens into a name the model merely completes what it began.
+    first token tells: two tokens into a name the model merely completes what it began. A character that took
+    several tokens of bytes (all but the last are empty pieces) counts with the highest of them. An entropy
+    that is not finite is a breakdown, not a mark.
     """
     if len(pieces) != len(entropies_nats):
         raise UserError(
@@ -321,10 +323,13 @@ def entity_starts(
     ends = np.cumsum([len(piece) for piece in pieces])
     found = []
     for start, end in spans:
-        place = int(np.searchsorted(ends, start, side="right"))
-        if place >= len(pieces):
+        last = int(np.searchsorted(ends, start, side="right"))
+        if last >= len(pieces):
             raise UserError(f"span [{start}, {end}) begins behind the end of the text of the pieces")
-        entropy = entropies_nats[place]
-        if entropy > above_nats or math.isnan(entropy):
+        place = last
+        while place and ends[place - 1] == start and not pieces[place - 1]:
+            place -= 1
+        entropy = max(entropies_nats[place : last + 1])
+        if above_nats < entropy < math.inf:
             found.append(UncertainStart((start, end), place, entropy))
     return found

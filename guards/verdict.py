@@ -49,6 +49,8 @@ class Finding:
     unit: str | None = None
     nearest: Nearest | None = None
     detail: str = ""  # one plain sentence for people
+    # Entropy (nats) of the first token, where a run saw the model begin this uncertainly; changes no verdict.
+    start_nats: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         """One entry of `findings` in `seatrial check --json`."""
@@ -64,6 +66,7 @@ class Finding:
             "reason": self.reason,
             "nearest": near,
             "detail": self.detail,
+            "start_nats": self.start_nats,
         }
 
 

@@ -16,6 +16,7 @@ from seatrial.simulate.clock import VirtualClock
 from seatrial.simulate.job import Attempt, Fallback, Hooks, Kind, refusal
 from seatrial.simulate.judge import facts_for, judge, whole_sentences, wrong_findings
 from seatrial.simulate.setup import Setup
+from seatrial.simulate.uncertain import Tokens, mark_uncertain
 from seatrial.simulate.windows import LEAST_TOKENS, Part, largest_budget, longer, merge, part_spans, shares
 from seatrial.simulate.writer import OutOfWays, Writer, Written
 
@@ -39,6 +40,7 @@ class Course:
         self._writer, self._clock, self._hooks = writer, clock, hooks
         self.parts = list(setup.parts)
         self.texts: list[str] = [""] * len(setup.parts)
+        self._tokens: list[Tokens | None] = [None] * len(setup.parts)  # that the texts were cut from
         self.attempts: list[Attempt] = []
         self._own_fallbacks: list[Fallback] = []
         self.breakdown = GuardReport("breakdown", Verdict.OK)
@@ -120,6 +122,7 @@ class Course:
             hints = tuple(facts[place]) if facts else ()
             written = self._write_part(place, hints)
             self.texts[place] = self._kept(written)
+            self._tokens[place] = Tokens(written.pieces, written.entropies_nats)
             if written.trip is not None:
                 self.breakdown = _breakdown_report(written)
                 self.tokens = len(written.ids)
@@ -143,10 +146,17 @@ class Course:
     def _judge(self, text: str) -> tuple[GuardReport, ...]:
         return judge(text, self._basis.transcript, self._basis.policy)
 
+    def _judge_written(
+        self, texts: Sequence[str], tokens: Sequence[Tokens | None]
+    ) -> tuple[GuardReport, ...]:
+        """The same of what the model wrote, with the figures and names marked that it began uncertainly."""
+        above_nats = self._basis.thresholds.breakdown.entity_start_nats
+        return mark_uncertain(self._judge(merge(texts)), texts, tokens, above_nats=above_nats)
+
     def _judged(self, kind: Kind) -> Delivered:
         text = merge(self.texts)
         self._hooks.stage("checking figures and names")
-        reports = self._judge(text) if text else (_empty_report(),)
+        reports = self._judge_written(self.texts, self._tokens) if text else (_empty_report(),)
         return Delivered(kind, text, reports)
 
     def _refuse(self, delivered: Delivered) -> None:
@@ -164,7 +174,7 @@ class Course:
 
     def _after_breakdown(self) -> Delivered:
         text = merge(self.texts)
-        reports = self._judge(text) if text else ()
+        reports = self._judge_written(self.texts, self._tokens) if text else ()
         self._refuse(Delivered("model" if not self.attempts else "long", text, reports))
         return self._extractive("breakdown", self.tokens)
 
@@ -250,11 +260,13 @@ class Course:
         """The model died and nothing that needs less is left."""
         self.stopped = True
         self.tokens = len(death.written.ids)
-        done = [text for text in self.texts if text]
-        text = merge([*done, death.written.text])
+        last = death.written
+        texts = [*self.texts, last.text]
+        tokens = [*self._tokens, Tokens(last.pieces, last.entropies_nats)]
+        text = merge(texts)
         if not text:
             return self._extractive("memory" if death.death.kind == "memory" else death.death.kind, None)
-        return Delivered("partial", text, self._judge(text))
+        return Delivered("partial", text, self._judge_written(texts, tokens))
 
     def partial_text(self) -> str:
         """What was written so far, for an interrupt."""

@@ -8,6 +8,7 @@ not known here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -65,6 +66,7 @@ class Written:
     text: str = ""
     ids: list[int] = field(default_factory=list)
     pieces: list[str] = field(default_factory=list)
+    entropies_nats: list[float] = field(default_factory=list)  # one each; NaN where the logits were broken
     reason: str = "end"
     trip: Trip | None = None
 
@@ -228,6 +230,7 @@ class Writer:
         self._count_token(index, device_s, event["host_s"], event["host_limited"])
         self.current.ids.append(event["id"])
         self.current.pieces.append(piece)
+        self.current.entropies_nats.append(math.nan if event["entropy"] is None else event["entropy"])
         self.current.text += piece
         self._held.append(event["id"])
         fields = {key: value for key, value in event.items() if key not in ("event", "host_limited")}

@@ -27,12 +27,19 @@ TEMPLATE = (
 
 
 def write_scripted_bundle(
-    folder: Path, says: str, *, with_facts: str | None = None, context: int = 8192, padding_bytes: int = 0
+    folder: Path,
+    says: str,
+    *,
+    with_facts: str | None = None,
+    context: int = 8192,
+    padding_bytes: int = 0,
+    unsure: tuple[str, ...] = (),
 ) -> Path:
     """A bundle in `folder` that writes `says`, and `with_facts` when the prompt carries corrected facts.
 
     A script may end in `<loop>` (begins again for ever), `<noise>` (uniform logits from there on) or `<nan>`;
     otherwise the end token follows. `padding_bytes` more of weights are multiplied in and make it heavy.
+    Words in `unsure` are written with logits hardly above the others'.
     """
     folder.mkdir(parents=True, exist_ok=True)
     scripts = [_pieces(says)]
@@ -41,7 +48,7 @@ def write_scripted_bundle(
     tokenizer = _tokenizer([piece for piece in pieces if piece not in (LOOP, NOISE, NAN)])
     tokenizer.save(str(folder / "tokenizer.json"))
     size = -(-tokenizer.get_vocab_size() // 32) * 32
-    tables = [_chain(script, tokenizer, size) for script in scripts]
+    tables = [_chain(script, tokenizer, size, unsure) for script in scripts]
     marks = [tokenizer.token_to_id(MARKER), tokenizer.token_to_id(ZH_MARKER)]
     _save_graph(folder, tables, marks, size, padding_bytes)
     _save_configs(folder, tokenizer, size, context)
@@ -78,13 +85,14 @@ def _tokenizer(pieces: list[str]) -> Tokenizer:
     return tokenizer
 
 
-def _chain(script: list[str], tokenizer: Tokenizer, size: int) -> np.ndarray:
-    """(V, V) logits of the next token for each token: 20 where the script goes on, else 0."""
+def _chain(script: list[str], tokenizer: Tokenizer, size: int, unsure: tuple[str, ...] = ()) -> np.ndarray:
+    """(V, V) logits of the next token for each token: 20 where the script goes on (2 if unsure), else 0."""
     table = np.zeros((size, size), np.float32)
     ids = [tokenizer.token_to_id("assistant\n")]
     ids += [tokenizer.token_to_id(piece) for piece in script if piece not in (LOOP, NOISE, NAN)]
+    doubted = {tokenizer.token_to_id(piece) for piece in script if any(word in piece for word in unsure)}
     for here, following in pairwise(ids):
-        table[here, following] = 20.0
+        table[here, following] = 2.0 if following in doubted else 20.0
     last = script[-1] if script else ""
     if last == NAN:
         table[ids[-1]] = np.nan

@@ -156,7 +156,8 @@ def _counts(report: GuardReport) -> str:
         (v, sum(f.verdict is v for f in report.findings)) for v in (Verdict.OK, Verdict.WARN, Verdict.FAIL)
     ]
     told = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
-    return f" {told}" if told else ""
+    unsure = sum(finding.start_nats is not None for finding in report.findings)
+    return (f" {told}" if told else "") + (f"; {unsure} begun uncertainly" if unsure else "")
 
 
 def _print_findings(console: Console, reports: Sequence[GuardReport], which: Sequence[Verdict]) -> None:
