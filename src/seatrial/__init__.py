@@ -8,6 +8,8 @@ the light commands pull in nothing:
     device = seatrial.load_device("thin-laptop-8gb")
     result = seatrial.check(summary, source)      # every figure and name, no model
     result.verdict                                # "ok", "warn" or "fail"
+
+docs/python.md has an example of each.
 """
 
 from __future__ import annotations
@@ -23,17 +25,25 @@ if TYPE_CHECKING:
     from seatrial.guards.check import CheckResult, check
     from seatrial.guards.extract import Extract, extract
     from seatrial.guards.verdict import Finding, Verdict
+    from seatrial.quantize.damage.documents import Document
+    from seatrial.quantize.damage.report import DamageReport
+    from seatrial.quantize.damage.run import Settings as DamageSettings
+    from seatrial.quantize.damage.run import measure_damage as damage
     from seatrial.simulate.job import RunJob, RunResult
     from seatrial.simulate.plan import Job, Plan, plan
     from seatrial.simulate.run import run
 
 __version__ = "0.1.0"
 
+# Name -> module, with the name that it has there where that is another one.
 _HOMES = {
     "Architecture": "seatrial.export.architecture",
     "Bundle": "seatrial.export.bundle",
     "CheckResult": "seatrial.guards.check",
+    "DamageReport": "seatrial.quantize.damage.report",
+    "DamageSettings": "seatrial.quantize.damage.run:Settings",
     "Device": "seatrial.devices.device",
+    "Document": "seatrial.quantize.damage.documents",
     "Extract": "seatrial.guards.extract",
     "Finding": "seatrial.guards.verdict",
     "Job": "seatrial.simulate.plan",
@@ -44,6 +54,7 @@ _HOMES = {
     "UserError": "seatrial.errors",
     "Verdict": "seatrial.guards.verdict",
     "check": "seatrial.guards.check",
+    "damage": "seatrial.quantize.damage.run:measure_damage",
     "extract": "seatrial.guards.extract",
     "load_device": "seatrial.devices.device",
     "load_runtime": "seatrial.devices.runtime",
@@ -57,7 +68,10 @@ __all__ = [
     "Architecture",
     "Bundle",
     "CheckResult",
+    "DamageReport",
+    "DamageSettings",
     "Device",
+    "Document",
     "Extract",
     "Finding",
     "Job",
@@ -68,6 +82,7 @@ __all__ = [
     "UserError",
     "Verdict",
     "check",
+    "damage",
     "extract",
     "load_device",
     "load_runtime",
@@ -81,10 +96,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     from importlib import import_module
 
-    home = _HOMES.get(name)
-    if home is None:
+    if name not in _HOMES:
         raise AttributeError(f"module 'seatrial' has no attribute {name!r}")
-    return getattr(import_module(home), name)
+    home, _, other = _HOMES[name].partition(":")
+    return getattr(import_module(home), other or name)
 
 
 def __dir__() -> list[str]:
