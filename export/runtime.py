@@ -49,8 +49,8 @@ def untiled_attention() -> Iterator[None]:
 
     For one token over an int8 cache onnxruntime 1.32's tiled kernel is the slow one: at 4,096 positions the
     embedded model's 30 layers take 9.7 ms tiled and 6.5 ms whole with two threads, 2.2 and 1.0 ms at 512.
-    With a float cache it is the other way round. The kernel reads the switch from the environment while it is
-    opened and nowhere else; one that the user has set is left alone.
+    With a float cache it is the other way round (`bench/attention.py` prints both). The kernel reads the
+    switch from the environment while it is opened and nowhere else; one that the user has set is left alone.
     """
     with _environment:
         ours = _UNTILED not in os.environ
