@@ -1,7 +1,7 @@
 """The tokenizer of a bundle: text to ids and back, and the chat template.
 
 Only `tokenizers` and `jinja2`: running a finished bundle must not need transformers. Templates come from
-whoever made the model, so they are rendered in jinja2's immutable sandbox. Text is data: a special token
+whoever made the model, so `chat_template` renders them under guard. Text is data: a special token
 spelled out in a transcript is encoded as plain characters, so that none ends a turn by writing `<|im_end|>`.
 
 It knows nothing about languages, prompts or sampling.
@@ -9,19 +9,16 @@ It knows nothing about languages, prompts or sampling.
 
 from __future__ import annotations
 
-import datetime
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import tokenizers
-from jinja2 import TemplateError
-from jinja2.ext import loopcontrols
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 from tokenizers.decoders import DecodeStream
 
 from seatrial.errors import UserError
+from seatrial.export.chat_template import render_chat
 
 Message = Mapping[str, str]  # {"role": ..., "content": ...}
 
@@ -107,7 +104,9 @@ class Tokenizer:
                 "use an instruction-tuned model, or add chat_template.jinja to its folder"
             )
         spelled_out = [{**message, "content": self._disarm(message["content"])} for message in messages]
-        text = _render(self._template, spelled_out, add_generation_prompt, self._names)
+        text = render_chat(
+            self._template, spelled_out, self._names, add_generation_prompt=add_generation_prompt
+        )
         self._engine.encode_special_tokens = False
         try:
             return list(self._engine.encode(text, add_special_tokens=False).ids)
@@ -191,9 +190,13 @@ def _read_template(folder: Path, settings: dict[str, Any]) -> str | None:
 
 
 def _read_eos(folder: Path, settings: dict[str, Any], engine: tokenizers.Tokenizer) -> frozenset[int]:
-    """End tokens: the generation config's, else the config's, else the tokenizer's own `eos_token`."""
-    for name in ("generation_config.json", "config.json"):
-        value = read_json(folder / name).get("eos_token_id")
+    """End tokens: the generation config's, else the config's, else onnxruntime-genai's, else the tokenizer's
+    own `eos_token`.
+    """
+    genai = read_json(folder / "genai_config.json").get("model")
+    places = [read_json(folder / name) for name in ("generation_config.json", "config.json")]
+    for place in (*places, genai if isinstance(genai, dict) else {}):
+        value = place.get("eos_token_id")
         if value is not None:
             return frozenset(value if isinstance(value, list) else [value])
     token = _text_of(settings.get("eos_token"))
@@ -204,28 +207,3 @@ def _read_eos(folder: Path, settings: dict[str, Any], engine: tokenizers.Tokeniz
 def _text_of(token: Any) -> str | None:
     """A token's text; the files write it as a text or as an object with `content`."""
     return token.get("content") if isinstance(token, dict) else token
-
-
-def _render(template: str, messages: Sequence[Message], add_generation_prompt: bool, names: dict) -> str:
-    def refuse(message: str) -> None:
-        raise TemplateError(message)
-
-    environment = ImmutableSandboxedEnvironment(
-        trim_blocks=True, lstrip_blocks=True, extensions=[loopcontrols]
-    )
-    environment.filters["tojson"] = lambda value, **kw: json.dumps(value, ensure_ascii=False, **kw)
-    environment.globals["raise_exception"] = refuse
-    environment.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
-    given = {key: value for key, value in names.items() if value is not None}
-    try:
-        return environment.from_string(template).render(
-            messages=list(messages),
-            add_generation_prompt=add_generation_prompt,
-            tools=None,
-            documents=None,
-            **given,
-        )
-    except TemplateError as error:
-        raise UserError(
-            f"the model's chat template refused the messages ({error}): change the prompt's roles"
-        ) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 import tokenizers
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from tokenizers import models, pre_tokenizers, trainers
 
 from seatrial.errors import UserError
+from seatrial.export.chat_template import render_chat
 from seatrial.export.tokenizer import Tokenizer
 
 CHATML = (
@@ -125,6 +127,33 @@ def test_template_cannot_leave_the_sandbox(tmp_path):
     template = "{{ messages.__class__.__mro__[1].__subclasses__() }}"
     with pytest.raises(UserError, match="template refused"):
         Tokenizer.load(write_tokenizer(tmp_path, template=template)).chat([])
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        "{% macro again() %}{{ caller() }}{% endmacro %}{% for a in range(99999) %}"
+        "{% for b in range(99999) %}{% call again() %}x{% endcall %}{% endfor %}{% endfor %}",
+        "{% set t = namespace(x='a') %}{% for a in range(99) %}{% set t.x = t.x ~ t.x %}{% endfor %}",
+        "{{ 'a' * 10 ** 11 }}",
+        "{{ 'a' | center(10 ** 11) }}",
+        "{{ '%100000000000d' % 1 }}",
+        "{{ 10 ** (10 ** 9) }}",
+    ],
+)
+def test_template_that_does_not_end(template):
+    with pytest.raises(UserError, match=r"was stopped|refused") as caught:
+        render_chat(template, [], {}, seconds=0.3)
+    assert "\n" not in str(caught.value)
+
+
+def test_limits_are_gone_after_a_template():
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_AS), sys.gettrace()
+    assert render_chat("{{ messages[0].content }}", [{"role": "user", "content": "会议"}], {}) == "会议"
+    assert (resource.getrlimit(resource.RLIMIT_AS), sys.gettrace()) == before
 
 
 def test_template_that_raises_is_one_line(tmp_path):
