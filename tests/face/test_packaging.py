@@ -1,12 +1,11 @@
-"""What the wheel holds: every module and data file of every room, and nothing else.
+"""What sdist and wheel hold: every module and data file of every room; the wheel nothing else.
 
 A nested folder missing from `packages` passes every editable test and is absent from the wheel.
 """
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import tarfile
 import tomllib
 import zipfile
 from pathlib import Path
@@ -16,54 +15,27 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 FOLDERS: dict[str, str] = PROJECT["tool"]["setuptools"]["package-dir"]
-DATA_SUFFIXES = {".py", ".toml", ".txt", ".json", ".typed", ".html", ".css", ".js", ".jinja"}
+ROOMS = ("src/seatrial", "devices", "export", "guards", "quantize", "simulate")
 
 
 @pytest.fixture(scope="module")
-def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
-    """Files of a wheel built from a copy of the checkout (a build leaves folders behind)."""
-    folder = tmp_path_factory.mktemp("wheel")
-    tracked = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        capture_output=True,
-        check=True,
-    ).stdout.decode()
-    for name in filter(None, tracked.split("\0")):
-        source = ROOT / name
-        if source.is_file() and not source.is_symlink():
-            target = folder / "copy" / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(source.read_bytes())
-    subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "pip",
-            "wheel",
-            "--quiet",
-            "--no-deps",
-            "--no-build-isolation",
-            "-w",
-            folder,
-            folder / "copy",
-        ],
-        check=True,
-        timeout=300,
-    )
-    (built,) = folder.glob("*.whl")
-    with zipfile.ZipFile(built) as archive:
+def wheel_names(wheel: Path) -> set[str]:
+    with zipfile.ZipFile(wheel) as archive:
         return {name for name in archive.namelist() if ".dist-info/" not in name}
+
+
+def _files(folder: Path) -> list[Path]:
+    """Everything in a room but compiled files: a data file with a new suffix is expected too."""
+    return [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
 
 
 def expected_names() -> set[str]:
     rooms = {package: ROOT / folder for package, folder in FOLDERS.items() if package.count(".") < 2}
-    names = set()
-    for package, folder in rooms.items():
-        for path in folder.rglob("*"):
-            if path.is_file() and path.suffix in DATA_SUFFIXES and "__pycache__" not in path.parts:
-                names.add(f"{package.replace('.', '/')}/{path.relative_to(folder).as_posix()}")
-    return names
+    return {
+        f"{package.replace('.', '/')}/{path.relative_to(folder).as_posix()}"
+        for package, folder in rooms.items()
+        for path in _files(folder)
+    }
 
 
 def test_wheel_holds_exactly_the_rooms(wheel_names: set[str]) -> None:
@@ -74,9 +46,16 @@ def test_wheel_holds_exactly_the_rooms(wheel_names: set[str]) -> None:
     )
 
 
+def test_sdist_holds_the_rooms_and_what_a_build_needs(sdist: Path) -> None:
+    with tarfile.open(sdist) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    rooms = {path for folder in ROOMS for path in _files(ROOT / folder)}
+    assert {path.relative_to(ROOT).as_posix() for path in rooms} - names == set()
+    assert {"LICENSE", "README.md", "pyproject.toml"} <= names
+
+
 def test_every_package_is_listed() -> None:
-    folders = ("src/seatrial", "devices", "export", "guards", "quantize", "simulate")
-    on_disk = {path.parent for folder in folders for path in (ROOT / folder).rglob("__init__.py")}
+    on_disk = {path.parent for folder in ROOMS for path in (ROOT / folder).rglob("__init__.py")}
     listed = {
         ROOT / FOLDERS.get(name, "src/" + name.replace(".", "/"))
         for name in PROJECT["tool"]["setuptools"]["packages"]
@@ -87,7 +66,7 @@ def test_every_package_is_listed() -> None:
 def test_type_links_reach_everything() -> None:
     """The type checker sees the installed layout through links; a module without one would go unchecked."""
     face = {path.name: path for path in (ROOT / "src" / "seatrial").iterdir() if path.name != "__pycache__"}
-    rooms = {room: ROOT / room for room in ("devices", "export", "guards", "quantize", "simulate")}
+    rooms = {room: ROOT / room for room in ROOMS[1:]}
     links = {path.name: path.resolve() for path in (ROOT / ".types" / "seatrial").iterdir()}
     assert links == {**face, **rooms}
 
