@@ -3,7 +3,7 @@
 onnxruntime's attention with an int8 cache takes 3 times as long as with a float one when it reads many
 tokens at once (it multiplies row by row), though not for a single token. So pieces of a prompt run through
 a second graph: each layer turns the rows it has so far into float, attends in float, and gives back only
-the new rows, quantized with the same scales. Extra memory: the float rows of one layer at a time (12 bytes
+the new rows, quantized with the same scales. Extra memory: the float rows of one layer at a time (9 bytes
 per head, channel and position, keys and values), and the mapped weight file that both graphs share.
 
 New rows attend to each other before they are rounded, so a prefill in one piece is slightly closer to the
@@ -19,12 +19,22 @@ from onnx import TensorProto, helper, numpy_helper
 PAST_LENGTH = "past_length"
 _K_SCALE, _V_SCALE = 12, 13
 _QUANTIZED_ONLY = {"k_quant_type", "v_quant_type", "kv_cache_bit_width"}
+# DequantizeLinear takes a scale per head and channel from opset 21 on; nothing that a decoder uses changed
+# its meaning since 18, so that graphs from there on can be raised in memory.
+_OPSET, _RAISED_FROM = 21, 18
+# One block holds all rows, however many there are.
+_ALL_ROWS = 1 << 30
 
 
-def has_int8_cache(model: onnx.ModelProto) -> bool:
-    """Whether every cache input is int8, so that `with_float_attention` applies."""
+def can_attend_in_float(model: onnx.ModelProto) -> bool:
+    """Whether `with_float_attention` applies: every cache input is int8, and the opset not an old one."""
     past = [value for value in model.graph.input if value.name.startswith("past_key_values.")]
-    return bool(past) and all(v.type.tensor_type.elem_type == TensorProto.INT8 for v in past)
+    coded = bool(past) and all(v.type.tensor_type.elem_type == TensorProto.INT8 for v in past)
+    return coded and _standard_opset(model).version >= _RAISED_FROM
+
+
+def _standard_opset(model: onnx.ModelProto) -> onnx.OperatorSetIdProto:
+    return next(entry for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
 
 
 def with_float_attention(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -35,11 +45,14 @@ def with_float_attention(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     changed = onnx.ModelProto()
     changed.CopyFrom(model)
+    opset = _standard_opset(changed)
+    opset.version = max(opset.version, _OPSET)
     graph = changed.graph
+    per_channel = {tensor.name for tensor in graph.initializer if len(tensor.dims) == 4}
     nodes: list[onnx.NodeProto] = []
     for node in graph.node:
         quantized = node.op_type == "GroupQueryAttention" and len(node.input) > _V_SCALE
-        nodes += _in_float(node) if quantized else [node]
+        nodes += _in_float(node, per_channel) if quantized else [node]
     copies = [onnx.NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
     graph.node.extend(copies)
@@ -61,14 +74,17 @@ def _constants() -> list[onnx.TensorProto]:
     ]
 
 
-def _in_float(node: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """One quantized attention node as: rows to float, float attention, new rows back to int8."""
+def _in_float(node: onnx.NodeProto, per_channel: set[str]) -> list[onnx.NodeProto]:
+    """One quantized attention node as: rows to float, float attention, new rows back to int8.
+
+    `per_channel`: names of the scales of shape (1, kv_heads, 1, head_dim); the others hold one value.
+    """
     inputs = list(node.input)
     scales = {3: inputs[_K_SCALE], 4: inputs[_V_SCALE]}
     length = f"{inputs[3]}/length"
     before = _length_after(inputs[0], length)
     for place, scale in scales.items():
-        before += _to_float(inputs[place], scale, length, f"{inputs[place]}/float")
+        before += _to_float(inputs[place], scale, length, scale in per_channel)
         inputs[place] = f"{inputs[place]}/float"
     presents = [f"{name}/float" for name in node.output[1:3]]
     outputs = [f"{node.output[0]}/early", *presents]
@@ -116,14 +132,17 @@ def _length_after(query: str, result: str) -> list[onnx.NodeProto]:
     ]
 
 
-def _to_float(source: str, scale: str, length: str, result: str) -> list[onnx.NodeProto]:
+def _to_float(source: str, scale: str, length: str, per_channel: bool) -> list[onnx.NodeProto]:
     """The rows that hold something, as float: (1, kv_heads, past_length, head_dim)."""
-    places = ["float_prefill/zero", length, "float_prefill/tokens"]
-    return [
-        helper.make_node("Slice", [source, *places], [f"{result}/rows"]),
-        helper.make_node("Cast", [f"{result}/rows"], [f"{result}/codes"], to=TensorProto.FLOAT),
-        helper.make_node("Mul", [f"{result}/codes", scale], [result]),
-    ]
+    result, places = f"{source}/float", ["float_prefill/zero", length, "float_prefill/tokens"]
+    nodes = [helper.make_node("Slice", [source, *places], [f"{result}/rows"])]
+    blocks: dict[str, int] = {}
+    if per_channel:
+        blocks = {"axis": 2, "block_size": _ALL_ROWS}
+        # Nothing read so far is no block at all, and then the operator wants no scales either.
+        nodes.append(helper.make_node("Slice", [scale, *places], [f"{result}/scale"]))
+        scale = f"{result}/scale"
+    return [*nodes, helper.make_node("DequantizeLinear", [f"{result}/rows", scale], [result], **blocks)]
 
 
 def _to_int8(source: str, scale: str, result: str) -> list[onnx.NodeProto]:

@@ -11,17 +11,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 import onnxruntime as ort
 
 from seatrial.errors import UserError
-from seatrial.export.float_prefill import PAST_LENGTH, has_int8_cache
+from seatrial.export.float_prefill import PAST_LENGTH, can_attend_in_float
 from seatrial.export.prepacked import open_float_prefill, open_mapped
-from seatrial.export.runtime import open_session, session_options, shrinking_run
+from seatrial.export.runtime import open_session, session_options, shrinking_run, untiled_attention
 from seatrial.export.session_cache import GrowingCache, SharedCache, numpy_type
 from seatrial.export.session_graph import LOGITS_FROM, DecoderGraph, read_decoder
+from seatrial.export.session_inputs import GrowingMask, share
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,13 +92,13 @@ class Session:
             self._cache = SharedCache(self._engine, graph, capacity)
         else:
             self._cache = GrowingCache(self._engine, graph, capacity)
-        self._float_prefill = prefill == "auto" and graph.shared_cache and has_int8_cache(graph.model)
+        self._float_prefill = prefill == "auto" and graph.shared_cache and can_attend_in_float(graph.model)
         self._bundle = bundle
         self._logits_type, self._vocabulary = _logits_layout(self._engine, bundle)
         self._prepare_buffers()
 
     def _prepare_buffers(self) -> None:
-        self._mask = np.ones((1, self.capacity), np.int64)
+        self._mask = GrowingMask(self.capacity)
         self._positions = np.arange(self.capacity, dtype=np.int64)[None]
         self._token = np.zeros((1, 1), np.int64)
         self._from = np.full(1, -1, np.int64)
@@ -105,19 +107,19 @@ class Session:
         self._step_binding = self._new_binding(self._engine)
         self._piece_binding = self._new_binding(self._engine)
         self._float_engine: ort.InferenceSession | None = None
-        self._step_binding.bind_ortvalue_input("input_ids", _share(self._token))
-        self._step_logits = self._bind_logits(self._step_binding, 1)
+        self._step_binding.bind_ortvalue_input("input_ids", share(self._token))
+        self._step_logits = self._bind_logits(self._step_binding, 1)[0, 0]
 
     def _new_binding(self, engine: ort.InferenceSession) -> Any:
         binding = engine.io_binding()
         if self._sliced:
-            binding.bind_ortvalue_input(LOGITS_FROM, _share(self._from))
+            binding.bind_ortvalue_input(LOGITS_FROM, share(self._from))
         self._cache.bind_once(binding)
         return binding
 
     def _bind_logits(self, binding: Any, rows: int) -> NDArray[Any]:
         logits: NDArray[Any] = np.empty((1, rows, self._vocabulary), self._logits_type)
-        binding.bind_ortvalue_output("logits", _share(logits))
+        binding.bind_ortvalue_output("logits", share(logits))
         return logits
 
     @property
@@ -152,13 +154,17 @@ class Session:
                 on_chunk(min(start + chunk, len(tokens)), len(tokens))
         return logits[-1].astype(np.float32)
 
-    def step(self, token: int) -> NDArray[np.float32]:
-        """Read one token; float32 logits (V,) for the next one."""
+    def step(self, token: int, *, copy: bool = True) -> NDArray[np.float32]:
+        """Read one token; float32 logits (V,) for the next one.
+
+        Without `copy` they lie in the engine's own buffer, which the next step overwrites: for a caller that
+        is through with them by then.
+        """
         self._check_room(1)
         self._token[0, 0] = token
         self._from[0] = -1
         self._run(self._step_binding, 1)
-        return self._step_logits[0, 0].astype(np.float32)
+        return self._step_logits.astype(np.float32, copy=copy)
 
     def score(self, ids: Sequence[int], *, chunk: int = 512) -> NDArray[np.float32]:
         """Float32 logits (T, V) of every position of `ids`, read from an empty cache."""
@@ -207,7 +213,7 @@ class Session:
         rows = 1 if last_only and self._sliced else len(tokens)
         self._from[0] = -rows
         logits = self._bind_logits(self._piece_binding, rows)
-        self._piece_binding.bind_ortvalue_input("input_ids", _share(tokens[None]))
+        self._piece_binding.bind_ortvalue_input("input_ids", share(tokens[None]))
         self._run(self._piece_binding, len(tokens))
         return logits[0]
 
@@ -217,13 +223,13 @@ class Session:
             self._float_engine = open_float_prefill(self._bundle, self.threads)
             self._float_binding = self._new_binding(self._float_engine)
             self._past_length = np.zeros(1, np.int64)
-            self._float_binding.bind_ortvalue_input(PAST_LENGTH, _share(self._past_length))
+            self._float_binding.bind_ortvalue_input(PAST_LENGTH, share(self._past_length))
         binding, start = self._float_binding, self.length
         self._past_length[0] = start
         self._from[0] = -1 if self._sliced else 0
         logits = self._bind_logits(binding, 1 if self._sliced else len(tokens))
         rows = self._cache.bind_new_rows(binding, len(tokens))
-        binding.bind_ortvalue_input("input_ids", _share(tokens[None]))
+        binding.bind_ortvalue_input("input_ids", share(tokens[None]))
         self._run(binding, len(tokens), self._float_engine)
         self._cache.store(rows, start)
         return logits[0]
@@ -231,9 +237,9 @@ class Session:
     def _run(self, binding: Any, tokens: int, engine: ort.InferenceSession | None = None) -> None:
         end = self.length + tokens
         if "attention_mask" in self._inputs:
-            binding.bind_ortvalue_input("attention_mask", _share(self._mask[:, :end]))
+            binding.bind_ortvalue_input("attention_mask", self._mask.of(end))
         if "position_ids" in self._inputs:
-            binding.bind_ortvalue_input("position_ids", _share(self._positions[:, self.length : end]))
+            binding.bind_ortvalue_input("position_ids", share(self._positions[:, self.length : end]))
         self._cache.bind_run(binding)
         (engine or self._engine).run_with_iobinding(binding, self._run_options if tokens > 1 else None)
         self._cache.took(binding)
@@ -252,11 +258,6 @@ def usable_cpus() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
-
-
-def _share(array: NDArray[Any]) -> Any:
-    """An OrtValue over the array's own memory, which must be contiguous."""
-    return ort.OrtValue.ortvalue_from_numpy(array)
 
 
 def _check_piece(ids: Sequence[int], chunk: int) -> None:
@@ -288,6 +289,7 @@ def _refuse_unknown_inputs(inputs: set[str], graph: DecoderGraph) -> None:
 
 def _open_engine(graph: DecoderGraph, threads: int, weights: Weights, bundle: Bundle) -> ort.InferenceSession:
     options = session_options(threads)
-    if weights == "mapped":
-        return open_mapped(graph, options, bundle)
-    return open_session(graph.model.SerializeToString(), options, graph.folder)
+    with untiled_attention() if can_attend_in_float(graph.model) else nullcontext():
+        if weights == "mapped":
+            return open_mapped(graph, options, bundle)
+        return open_session(graph.model.SerializeToString(), options, graph.folder)

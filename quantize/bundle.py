@@ -10,7 +10,7 @@ import shutil
 import time
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import onnx
@@ -34,8 +34,8 @@ from seatrial.quantize.kv_cache import (
 from seatrial.quantize.liveness import inspect_cache, inspect_run, inspect_weights
 from seatrial.quantize.moments import second_moments
 from seatrial.quantize.planning import plan_mixed
-from seatrial.quantize.provenance import provenance_of
-from seatrial.quantize.recipe import Recipe, recipe_for
+from seatrial.quantize.provenance import provenance_of, refuse_quantized
+from seatrial.quantize.recipe import KEPT, Recipe, recipe_for
 from seatrial.quantize.result import QuantizeResult
 from seatrial.quantize.targets import MATMULS, Survey, survey
 from seatrial.quantize.tensors import TensorReader
@@ -55,7 +55,7 @@ class _Job:
     bundle: Bundle
     kv: str
     granularity: Granularity
-    recipe: Recipe
+    recipe: Recipe | None  # None keeps the weights as they are
     found: Survey
     reader: TensorReader
     tokenizer: Tokenizer
@@ -80,7 +80,8 @@ def quantize_bundle(
 
     Args:
         weights: "int4" or "int8", block 32 and an 8-bit head, unless a `recipe` says otherwise; "mixed" picks
-            4 or 8 bits for each group of matrices by a measurement, for one of the two targets.
+            4 or 8 bits for each group of matrices by a measurement, for one of the two targets; "fp32" keeps
+            them, for a bundle whose cache alone is quantized.
         kv: "int8", "int4" or "fp32".
         operators: kinds of matmul to quantize; unknown names are refused.
         granularity: one cache scale per "channel", or per "tensor" with a warning where that loses channels.
@@ -92,7 +93,10 @@ def quantize_bundle(
     """
     if kv not in ("fp32", *KV_BITS):
         raise UserError(f"unknown KV cache {kv!r}: use fp32, {', '.join(KV_BITS)}")
+    if (weights, kv) == (KEPT, "fp32"):
+        raise UserError("fp32 weights and cache leave nothing to do: ask for --kv int8 or other weights")
     model = load_graph(bundle.model_path)
+    refuse_quantized(model, bundle.folder)
     found, reader = survey(model, operators), TensorReader(model, bundle.folder)
     tie_copies(found, reader)
     job = _Job(
@@ -107,7 +111,8 @@ def quantize_bundle(
     )
     failed = _Failed()
     try:
-        with writing_bundle(out, sources=[bundle.folder], needed_bytes=bundle.weight_bytes // 2) as folder:
+        needed_bytes = bundle.weight_bytes // (1 if job.recipe is None else 2)
+        with writing_bundle(out, sources=[bundle.folder], needed_bytes=needed_bytes) as folder:
             result = _fill(job, model, folder, out, floor, weights)
             if result.failed:
                 raise failed
@@ -124,12 +129,14 @@ def _recipe(
     target_mb: float | None,
     target_kl: float | None,
     progress: Progress | None,
-) -> Recipe:
-    """The recipe that was asked for."""
+) -> Recipe | None:
+    """The recipe that was asked for; None where the weights stay."""
     if weights == "mixed":
         return plan_mixed(bundle, target_mb=target_mb, target_kl=target_kl, base=recipe, progress=progress)[0]
     if (target_mb, target_kl) != (None, None):
         raise UserError(f"a target belongs to --weights mixed, not to {weights}")
+    if weights == KEPT:
+        return None
     return recipe or recipe_for(weights)
 
 
@@ -149,16 +156,7 @@ def _fill(
     with ExitStack() as stack:
         started = time.perf_counter()
         provenance = provenance_of(job.found, job.reader)
-        moments = second_moments(job.bundle) if "gptq" in job.recipe.algorithms() else None
-        report = quantize_weights(
-            model,
-            job.found,
-            job.reader,
-            job.recipe,
-            folder / DATA,
-            moments=moments,
-            progress=job.progress,
-        )
+        report = _store_weights(job, model, folder / DATA)
         seconds["weights"] = time.perf_counter() - started
         reference = stack.enter_context(_reference(job.bundle))
         scales = _calibrate(job, reference, seconds)
@@ -169,7 +167,7 @@ def _fill(
         candidate = stack.enter_context(Session(open_bundle(folder), capacity=reference.capacity))
         agreement, saturated = _measure(job, reference, candidate, seconds)
         checks = [
-            *inspect_weights(folder / MODEL, floor, report.weight_bytes_share),
+            *(inspect_weights(folder / MODEL, floor, report.weight_bytes_share) if job.recipe else ()),
             *inspect_cache(folder / MODEL, job.kv, job.bundle.kv.layers),
             *inspect_run(agreement, candidate.weight_bytes_per_token, _expected_bytes(report, reference)),
         ]
@@ -190,6 +188,17 @@ def _fill(
         kv_cache=_describe_cache(scales, saturated),
         seconds=seconds,
         warnings=() if scales is None else scales.warnings,
+    )
+
+
+def _store_weights(job: _Job, model: onnx.ModelProto, data: Path) -> WeightReport:
+    """Quantized as the recipe says, or copied tensor by tensor."""
+    if job.recipe is None:
+        copied = quantize_weights(model, Survey(), job.reader, recipe_for("int8"), data)
+        return replace(copied, of=job.found.of, weight_elements=job.found.weight_elements)
+    moments = second_moments(job.bundle) if "gptq" in job.recipe.algorithms() else None
+    return quantize_weights(
+        model, job.found, job.reader, job.recipe, data, moments=moments, progress=job.progress
     )
 
 

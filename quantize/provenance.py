@@ -2,16 +2,19 @@
 
 A float matrix has as many values in a block of 32 neighbours as there are places; one that came out of a
 4-bit file has at most 16, whatever its type says. Agreement with such a reference is agreement with a
-rounded model, so every report names it.
+rounded model, so every report names it. A graph that says so itself, by its operators, is refused.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+import onnx
 from numpy.typing import NDArray
 
+from seatrial.errors import UserError
 from seatrial.quantize.targets import Survey
 from seatrial.quantize.tensors import TensorReader
 
@@ -19,6 +22,16 @@ BLOCK = 32
 # Blocks looked at in one matrix, and matrices in one model: enough to see a format, not a scan of the file.
 _BLOCKS, _MATRICES = 512, 24
 _MARGIN = 2  # a stray value, the zeros of a padded row
+_ROUNDED = {
+    "MatMulNBits",
+    "MatMulBnb4",
+    "MatMulInteger",
+    "MatMulIntegerToFloat",
+    "DynamicQuantizeMatMul",
+    "QLinearMatMul",
+    "GatherBlockQuantized",
+}
+_CODES = {onnx.TensorProto.INT8, onnx.TensorProto.UINT8}
 
 
 @dataclass(frozen=True)
@@ -69,3 +82,15 @@ def provenance_of(found: Survey, reader: TensorReader) -> Provenance:
     if not votes or len(quantized) * 2 < len(votes):
         return Provenance(None, 1 - len(quantized) / len(votes) if votes else 1.0)
     return Provenance(int(np.median(quantized)), len(quantized) / len(votes))
+
+
+def refuse_quantized(model: onnx.ModelProto, folder: Path) -> None:
+    """Raises `UserError` for a graph with rounded weights or cache: it would be reported as rounded once."""
+    weights = sorted({node.op_type for node in model.graph.node} & _ROUNDED)
+    if weights:
+        raise UserError(
+            f"{folder} is quantized already ({', '.join(weights)}): give the float model it came from"
+        )
+    caches = [value for value in model.graph.input if value.name.startswith("past_key_values.")]
+    if any(value.type.tensor_type.elem_type in _CODES for value in caches):
+        raise UserError(f"the KV cache of {folder} is quantized already: give the float model it came from")

@@ -12,7 +12,9 @@ from seatrial.errors import UserError
 from seatrial.quantize.packing import check_format
 from seatrial.quantize.rounding import ALGORITHMS
 
-WEIGHTS = ("int4", "int8", "mixed")
+# Weights that stay as they are, in a bundle whose cache alone is quantized.
+KEPT = "fp32"
+WEIGHTS = ("int4", "int8", "mixed", KEPT)
 
 
 @dataclass(frozen=True)

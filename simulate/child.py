@@ -138,7 +138,7 @@ class Child:
                 break
             if index + 1 == max_tokens:
                 break
-            logits = self._session.step(token)
+            logits = self._session.step(token, copy=False)  # chosen from and judged before the next one
             work_s = time.perf_counter() - now_s
             if pacer is not None and decode_s is not None:
                 limited = pacer.pace(decode_s[index])

@@ -55,6 +55,30 @@ def test_embeddings_of_their_own_pass_every_check(tmp_path, tie):
     assert result.tied == (tie == "copied")
 
 
+def test_the_cache_alone_can_be_quantized(tiny, tmp_path):
+    result = quantize_bundle(tiny, tmp_path / "out", weights="fp32", kv="int8")
+    assert not result.failed, [check for check in result.checks if check.verdict != "ok"]
+    assert (result.matmuls, result.of, result.weight_bytes_share, result.formats) == (0, 11, 0.0, {})
+    assert 0 < result.agreement["en"].kl < 0.05
+    made = open_bundle(tmp_path / "out")
+    assert made.kv.dtype == "int8" and made.info["weights"] == "fp32"
+    plain, kept = (TensorReader(load_graph(b.model_path), b.folder) for b in (tiny, made))
+    for name in ("embedding", "layer0_qkv", "layer1_down", "final_gain"):
+        np.testing.assert_array_equal(plain.read(name), kept.read(name))
+    with pytest.raises(UserError, match="nothing to do"):
+        quantize_bundle(tiny, tmp_path / "again", weights="fp32", kv="fp32")
+
+
+@pytest.mark.parametrize(
+    ("weights", "kv", "told"), [("int4", "fp32", "MatMulNBits"), ("fp32", "int8", "KV cache")]
+)
+def test_what_is_quantized_already_is_refused_in_one_line(tiny, tmp_path, weights, kv, told):
+    quantize_bundle(tiny, tmp_path / "once", weights=weights, kv=kv)
+    with pytest.raises(UserError, match=told):
+        quantize_bundle(open_bundle(tmp_path / "once"), tmp_path / "twice", weights="int8")
+    assert not (tmp_path / "twice").exists()
+
+
 def test_int8_is_near_and_int4_is_further(tiny, tmp_path):
     near, far = (
         quantize_bundle(tiny, tmp_path / w, weights=w, kv="fp32").agreement["en"].kl for w in ("int8", "int4")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def quantize(
     bundle: str = typer.Argument(..., help="Folder of a float bundle (seatrial export, optimum, genai)."),
     out: str = typer.Argument(..., help="Folder to write; it appears only when every check passed."),
-    weights: str = typer.Option("int4", help="int4, int8, or mixed with a target."),
+    weights: str = typer.Option("int4", help="int4, int8, mixed with a target, or fp32 to keep them."),
     kv: str = typer.Option("int8", help="KV cache: int8, int4 or fp32."),
     block: int = typer.Option(32, help="Values that share a scale: 32, 64 or 128."),
     asymmetric: bool = typer.Option(False, "--asymmetric", help="Store a zero point with every scale."),
@@ -41,11 +41,11 @@ def quantize(
     from seatrial.cli.progress import stage_progress
     from seatrial.export.bundle import open_bundle
     from seatrial.quantize.bundle import quantize_bundle
-    from seatrial.quantize.recipe import recipe_for
+    from seatrial.quantize.recipe import KEPT, recipe_for
     from seatrial.quantize.targets import MATMULS
 
     recipe = recipe_for(
-        "int4" if weights == "mixed" else weights,
+        "int4" if weights in ("mixed", KEPT) else weights,
         block=block,
         symmetric=not asymmetric,
         algorithm=algorithm,
@@ -103,10 +103,10 @@ def _print(result: QuantizeResult) -> None:
     console = Console(highlight=False)
     mega = 1e6
     before, after = result.sizes["reference"] / mega, result.sizes["quantized"] / mega
+    formats = ", ".join(f"{count} {name}" for name, count in result.formats.items()) or "kept as they are"
     console.print(
         f"quantized {result.matmuls} of {result.of} matmuls, "
-        f"{result.weight_bytes_share:.1%} of the weight bytes"
-        f" ({', '.join(f'{count} {name}' for name, count in result.formats.items())})"
+        f"{result.weight_bytes_share:.1%} of the weight bytes ({formats})"
     )
     for name, reason in result.refused.items():
         console.print(f"  left as it was: {name}: {reason}")
