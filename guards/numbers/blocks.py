@@ -9,7 +9,8 @@ same as without stretches, only sooner.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 
 Reader = Callable[[re.Match[str]], dict[str, int] | None]
 # The signs needed as bits, whether the match begins with a number, the pattern, the reader.
@@ -67,26 +68,85 @@ _BITS = {name: 1 << index for index, name in enumerate(_SIGNS)}
 _SEARCHES = {_BITS[name]: re.compile(pattern).search for name, pattern in _SIGNS.items()}
 
 
-def bits(needs: str) -> int:
-    """Names of signs, separated by spaces, as one number."""
-    return sum(_BITS[name] for name in needs.split())
+# What shows that a sign may be there: a word that the sign's own pattern knows, or a character. It may say yes
+# where the pattern says no, never the other way round.
+_IN_WORDS = "month weekday period weekend century week relative clock early noon dayparts feast fifteen cue nth".split()
+_FIRST_WORDS = {"beginning": ("early",), "start": ("early",), "end": ("early",), "new": ("feast",)} | {
+    "earth": ("feast",), "april": ("feast",), "at": ("at",), "around": ("at",),
+}  # fmt: skip
+_CHARACTERS = {
+    "digit": "0123456789", "digits": "0123456789", "grouped": "0123456789", "spaced": "0123456789", "year": "12",
+    "code": "0123456789", "nth": "0123456789", "colon": ":", "cue": "#话机线真号间室单航码编账牌位",
+    "幺": "幺", "月": "月", "年": "年", "日": "日号", "旬": "旬", "前": "前后", "未来": "过最未今接后前", "第": "第",
+    "部分": "初底末终中", "半年": "半", "季": "季", "周": "周星礼", "相对": "今明昨前后去本上下当这", "年代": "年",
+    "点": "点时:", "时": "时", "时段": "晨早午晚夜", "节": "元节夜五国双圣",
+}  # fmt: skip
+
+
+def bits(needs: Iterable[str]) -> int:
+    """Names of signs as one number."""
+    return sum(_BITS[name] for name in needs)
 
 
 def row(needs: str, pattern: str, read: Reader) -> Row:
     """A rule: the signs it needs, its pattern, what it makes of a match."""
-    return bits(needs), False, re.compile(pattern), read
+    return bits(needs.split()), False, re.compile(pattern), read
 
 
 def at_number(needs: str, pattern: str, read: Reader) -> Row:
     """A rule whose match begins with a number, so that it is tried only where one begins."""
-    return bits(needs), True, re.compile(pattern), read
+    return bits(needs.split()), True, re.compile(pattern), read
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rules in the order in which they read; each of those at a number matches only where `likely` does."""
+
+    rows: tuple[Row, ...]
+    likely: re.Pattern[str]
+
+
+def table(*rows: Row, likely: str) -> Table:
+    """The rules as a table; `likely` is what every rule at a number begins with, quick to see."""
+    return Table(rows, re.compile(likely))
 
 
 _NUMBERS = re.compile(r"[\d零一二两三四五六七八九十]+")
-_LATIN = re.compile(r"[a-z]")
-_LATIN_SIGNS = bits(
-    "address month weekday period weekend half century week relative halfday clock noon past at early dayparts feast nth fifteen"
-)
+_WORDS = re.compile(r"[a-z]+")
+_LATIN_SIGNS = bits(["address", "half", "halfday", "past"])
+_SEEN_SIGNS = bits({*_IN_WORDS, *_CHARACTERS, "at"})
+_OF_CHARACTER = {
+    character: bits(name for name, found in _CHARACTERS.items() if character in found)
+    for character in set("".join(_CHARACTERS.values()))
+}
+_LONGEST_WORD = 24
+
+
+class _WordSigns(dict[str, int]):
+    """Word -> the signs it may show, looked up once and kept; a longer word may show any."""
+
+    def __missing__(self, word: str) -> int:
+        if len(word) > _LONGEST_WORD:
+            return _SEEN_SIGNS
+        shown = [name for name in _IN_WORDS if _SEARCHES[_BITS[name]](word)]
+        if len(self) > 50_000:
+            self.clear()
+        self[word] = found = bits({*shown, *_FIRST_WORDS.get(word, ())})
+        return found
+
+
+_OF_WORD = _WordSigns()
+
+
+def _absent(text: str, start: int, end: int) -> int:
+    """Signs that a stretch cannot hold, by its words and characters alone."""
+    words = set(_WORDS.findall(text, start, end))
+    found = 0
+    for word in words:
+        found |= _OF_WORD[word]
+    for character in _OF_CHARACTER.keys() & set(text[start:end]):
+        found |= _OF_CHARACTER[character]
+    return _SEEN_SIGNS & ~found | (0 if words else _LATIN_SIGNS)
 
 
 class Block:
@@ -97,7 +157,7 @@ class Block:
     def __init__(self, text: str, start: int, end: int) -> None:
         self.text, self.start, self.end = text, start, end
         self.present = 0
-        self.absent = 0 if _LATIN.search(text, start, end) else _LATIN_SIGNS
+        self.absent = _absent(text, start, end)
         self._numbers: list[int] | None = None
 
     def has(self, needs: int) -> bool:
@@ -112,16 +172,12 @@ class Block:
             unknown ^= bit
         return not needs & self.absent
 
-    def at_numbers(self, needs: int, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
-        """Matches of a pattern where a number begins."""
-        if not self.has(needs):
-            return
+    def numbers(self, likely: re.Pattern[str]) -> list[int]:
+        """Where a number begins that `likely` matches."""
+        text, end, match = self.text, self.end, likely.match
         if self._numbers is None:
-            self._numbers = [found.start() for found in _NUMBERS.finditer(self.text, self.start, self.end)]
-        for start in self._numbers:
-            found = pattern.match(self.text, start, self.end)
-            if found is not None:
-                yield found
+            self._numbers = [found.start() for found in _NUMBERS.finditer(text, self.start, end)]
+        return [start for start in self._numbers if match(text, start, end)]
 
     def matches(self, needs: int, pattern: re.Pattern[str]) -> Iterator[re.Match[str]]:
         """Matches of a pattern inside the stretch; none when a sign is missing."""

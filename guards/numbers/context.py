@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from operator import add
 
 _UP = (
     r"\b(?:increas\w*|rise[sn]?|rising|rose|gr[eo]w\w*|gain\w*|up|higher|improv\w*|climb\w*|jump\w*|surg\w*|rais\w*"
@@ -83,16 +84,18 @@ def words_around(folded: str, start: int, end: int, reach: int = 40) -> frozense
     sentence."""
     left = _SENTENCE.split(folded[max(0, start - reach) : start])[-1]
     right = _SENTENCE.split(folded[end : end + reach], maxsplit=1)[0]
-    return frozenset(_content(left)) | frozenset(_content(right))
+    return frozenset(_content(left) + _content(right))
 
 
-def _content(text: str) -> Iterator[str]:
-    for word in re.findall(r"[a-z][a-z'-]+", text):
-        if word not in _STOP:
-            yield stem(word)
-    for run in re.findall(r"[\u4e00-\u9fff]{2,}", text):
-        for index in range(len(run) - 1):
-            yield run[index : index + 2]
+_WORDS = re.compile(r"[a-z][a-z'-]+")
+_CHINESE = re.compile(r"[\u4e00-\u9fff]{2,}")
+
+
+def _content(text: str) -> list[str]:
+    found = [stem(word) for word in _WORDS.findall(text) if word not in _STOP]
+    for run in _CHINESE.findall(text):
+        found += map(add, run, run[1:])
+    return found
 
 
 def stem(word: str) -> str:

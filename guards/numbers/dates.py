@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from seatrial.guards.numbers.blocks import Block, Row
-from seatrial.guards.numbers.dates_en import DAY, ENGLISH, number_of, two_digit_year
+from seatrial.guards.numbers.blocks import Block, Table
+from seatrial.guards.numbers.dates_en import DAY, ENGLISH, YEARS, number_of, two_digit_year
 from seatrial.guards.numbers.dates_zh import CHINESE
 from seatrial.guards.numbers.quantity import DATE, TIME, WEEKDAY, Fields
 
@@ -46,22 +46,28 @@ def find_pieces(blocks: list[Block], taken: bytearray, locale: str | None = None
     pieces: list[Piece] = []
     if not text.isascii():
         pieces.extend(_scan(blocks, CHINESE, taken))
-    pieces.extend(_scan(blocks, ENGLISH[:-3], taken))
+    pieces.extend(_scan(blocks, ENGLISH, taken))
     pieces.extend(_numeric_dates(text, taken, locale))
-    pieces.extend(_scan(blocks, ENGLISH[-3:], taken))  # bare years come after 16/4/2026
+    pieces.extend(_scan(blocks, YEARS, taken))  # bare years come after 16/4/2026
     pieces.extend(_range_ends(text, pieces, taken))
     pieces.sort(key=lambda piece: piece.start)
     return _inherit(text, _join(text, pieces))
 
 
-def _scan(blocks: list[Block], table: list[Row], taken: bytearray) -> Iterator[Piece]:
+def _scan(blocks: list[Block], table: Table, taken: bytearray) -> Iterator[Piece]:
     for block in blocks:
-        for needs, anchored, pattern, read in table:
-            if needs & block.absent:
+        numbers: list[int] | None = None
+        for needs, anchored, pattern, read in table.rows:
+            if needs & block.absent or not block.has(needs):
                 continue
-            for found in (block.at_numbers if anchored else block.matches)(needs, pattern):
+            if not anchored:
+                matches = pattern.finditer(block.text, block.start, block.end)
+            else:
+                numbers = block.numbers(table.likely) if numbers is None else numbers
+                matches = _at(numbers, pattern, block)
+            for found in matches:
                 start, end = found.span()
-                if start == end or any(taken[start:end]):
+                if start == end or 1 in taken[start:end]:
                     continue
                 fields = read(found)
                 if (
@@ -72,10 +78,17 @@ def _scan(blocks: list[Block], table: list[Row], taken: bytearray) -> Iterator[P
                     yield Piece(start, end, fields)
 
 
+def _at(starts: list[int], pattern: re.Pattern[str], block: Block) -> Iterator[re.Match[str]]:
+    for start in starts:
+        found = pattern.match(block.text, start, block.end)
+        if found is not None:
+            yield found
+
+
 # --- day and month in digits ----------------------------------------------------------------------
 
 _NUMERIC = re.compile(
-    r"(?<![a-z0-9_./:$€£])(?<!(?<!\d\d\d)\d-)(\d{1,2})([/.-])(\d{1,2})(?:\2(\d{4}|\d{2}))?(?![\d%:]|[./]\d|-\d{1,3}(?![\d/-])|\.\d| ?(?:mile|inch|cup))"  # noqa: E501
+    r"(?=\d)(?<![a-z0-9_./:$€£])(?<!(?<!\d\d\d)\d-)(\d{1,2})([/.-])(\d{1,2})(?:\2(\d{4}|\d{2}))?(?![\d%:]|[./]\d|-\d{1,3}(?![\d/-])|\.\d| ?(?:mile|inch|cup))"  # noqa: E501
 )
 _DATE_CUE = re.compile(
     r"(?:\b(?:on|by|until|since|from|due|before|after|monday|tuesday|wednesday|thursday|friday|saturday|sunday"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from seatrial.guards.numbers import en
-from seatrial.guards.numbers.blocks import Row, at_number, row
+from seatrial.guards.numbers.blocks import at_number, row, table
 from seatrial.guards.numbers.units import classifier_after, currency_before, unit_after
 
 _MONTH_NAMES = (
@@ -387,10 +387,13 @@ def _feast(found: re.Match[str]) -> dict[str, int]:
 _HALF_DAY = r"(?P<half>[ap] ?\.? ?m\b\.?|(?<=\d)[ap](?![a-z]))"
 _MINUTE_WORDS = rf"oh (?:{_UNITS})|(?:{_TENS})(?:[- ](?:{_UNITS}))?|{_TEENS}"
 _WEEKDAY = "(?P<wd>" + "|".join([*(d + "s?" for d in _DAYS), r"mon|tues?|weds?|thurs?|thu|fri|sat|sun"]) + ")"
-ENGLISH: list[Row] = [
+# A number, and the sign or the first letter of the word that makes it part of a date or a time; or a date in eight
+# digits.
+_LIKELY = r"\d+ ?[-/.:–aptu]|\d{8}"
+ENGLISH = table(
     at_number(
         "digit",
-        r"(?<![a-z0-9_./])(?<!(?<!\d\d)\d-)(?P<y>\d{4})([-/.])(?P<m>\d{1,2})\2(?P<d>\d{1,2})(?!\d)(?!\.\d)",
+        r"(?<![a-z0-9_./])(?<!(?<!\d\d)\d-)(?P<y>\d{4})(?P<by>[-/.])(?P<m>\d{1,2})(?P=by)(?P<d>\d{1,2})(?!\d)(?!\.\d)",
         _numeric,
     ),
     at_number(
@@ -558,7 +561,12 @@ ENGLISH: list[Row] = [
         r"(?:\b(?:by|until|till|around|since|from|before|after) )the (?P<d>\d{1,2}(?:st|nd|rd|th))\b(?! [a-z]{3,})",
         _day_of_month,
     ),
+    likely=_LIKELY,
+)
+# Bare years come after dates in digits.
+YEARS = table(
     row("year", YEAR_RANGE.pattern, lambda found: {"y": int(found[0])}),
     row("year", YEAR_RANGE_END.pattern, lambda found: {"y": int(found[0])}),
     row("year", BARE_YEAR.pattern, _bare_year),
-]
+    likely="",
+)

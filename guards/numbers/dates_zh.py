@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from seatrial.guards.numbers import zh
-from seatrial.guards.numbers.blocks import Row, at_number, row
+from seatrial.guards.numbers.blocks import at_number, row, table
 from seatrial.guards.numbers.dates_en import two_digit_year, valid
 
 _Z = r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
@@ -174,7 +174,9 @@ _FEASTS = {
 }  # fmt: skip
 _FEAST = "|".join(sorted(_FEASTS, key=len, reverse=True))
 
-CHINESE: list[Row] = [
+# A number, with a space between its digits or not, and the unit or sign that makes it part of a date.
+_LIKELY = r"[\d零一二两三四五六七八九十](?: ?[\d零一二两三四五六七八九十])* ?[年月日号点时天周星个季礼./-]"
+CHINESE = table(
     row(
         "节",
         rf"(?P<f>{_FEAST})(?!期间|假期|长假|黄金周|[档路街区村广])",
@@ -182,7 +184,7 @@ CHINESE: list[Row] = [
     ),
     at_number(
         "digit",
-        r"(?<![\d./])(?P<y>\d{4})([-/.])(?P<m>\d{1,2})\2(?P<d>\d{1,2})[日号]?(?!\d)(?!\.\d)",
+        r"(?<![\d./])(?P<y>\d{4})(?P<by>[-/.])(?P<m>\d{1,2})(?P=by)(?P<d>\d{1,2})[日号]?(?!\d)(?!\.\d)",
         _numeric,
     ),
     at_number(
@@ -290,4 +292,5 @@ CHINESE: list[Row] = [
             _part_of_day(f) if f["dp"] else {"dp": _PARTS_OF_DAY[f["dp2"]], "D": _DAY_OF_PART[f["dp2"][0]]}
         ),
     ),
-]
+    likely=_LIKELY,
+)

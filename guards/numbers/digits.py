@@ -103,6 +103,8 @@ def digit_numerals(text: str, original: str, taken: bytearray, locale: str | Non
         yield _extended(text, original, numeral or _read(found))
 
 
+_THREE_PLACES = re.compile(r"[1-9]\d{0,2}\.\d{3}")
+_HALF_MORE = re.compile(r" and (?:a|one) half\b")
 _START = re.compile(rf"\.?\d|[{_VULGAR_SIGNS}]")
 
 
@@ -137,7 +139,7 @@ def _read(found: re.Match[str]) -> Numeral:
     elif kind == "spaces":
         written = re.sub(r"['\u2009 ]", "", written)
     numeral = _numeral(found.start(), found.end(), written.replace(",", ""))
-    if re.fullmatch(r"[1-9]\d{0,2}\.\d{3}", found[0]):
+    if "." in found[0] and _THREE_PLACES.fullmatch(found[0]):
         return numeral._replace(other=numeral.value * 1000)
     return numeral
 
@@ -182,7 +184,7 @@ def _scaled(text: str, original: str, numeral: Numeral) -> Numeral:
     again = _MORE_SCALE.match(text, end)
     if again is not None and size <= 10**5:
         size, end = size * SCALES[again[1]], again.end()
-    half = re.compile(r" and (?:a|one) half\b").match(text, end)
+    half = _HALF_MORE.match(text, end)
     value = numeral.value
     if half is not None and size >= 1000:
         value, end = value + Decimal("0.5"), half.end()

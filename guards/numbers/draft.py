@@ -27,17 +27,9 @@ class Draft(NamedTuple):
 
 def from_numeral(numeral: Numeral) -> Draft:
     """The bare number, before its neighbours are read."""
-    return Draft(
-        numeral.start,
-        numeral.end,
-        numeral.value,
-        numeral.quantum,
-        high=numeral.high,
-        bound=numeral.bound,
-        string=numeral.string,
-        form=numeral.form,
-        other=() if numeral.other is None else (("thousands", 1),),
-    )
+    start, end, value, quantum, high, form, string, bound, second = numeral
+    other: Fields = () if second is None else (("thousands", 1),)
+    return Draft(start, end, value, quantum, COUNT, None, high, bound, other, string, form)
 
 
 def finish(text: str, draft: Draft) -> Quantity:

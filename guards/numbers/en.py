@@ -67,6 +67,12 @@ _BASE = "|".join([*_UNIT_NAMES[1:], *_TEEN_NAMES, *_TEN_NAMES])
 GLUED = re.compile(
     rf"(?<!\w)(?:{_BASE})(?:hundred|thousand|million|billion)[a-z]*(?:[ -](?:and[ -])?(?:{_CORE})(?!\w))*"
 )
+_GLUES = ("hundred", "thousand", "million", "billion")
+
+
+def glued(folded: str) -> Iterator[re.Match[str]]:
+    """Words glued together from number words ("twothousand")."""
+    return GLUED.finditer(folded) if any(word in folded for word in _GLUES) else iter(())
 
 
 class EnglishNumber(NamedTuple):

@@ -23,14 +23,18 @@ def extract_quantities(text: str, *, locale: str | None = None) -> list[Quantity
     `locale` decides what the text cannot: "de", "fr", "es", "it", "pt", "nl" ... read 1.234 as a thousand and
     1,5 as a decimal; "en-GB" and the like read 2/5 as 2 May, "en-US" as 5 February.
     """
-    folded = fold(text)
+    return extract_folded(text, fold(text), locale)
+
+
+def extract_folded(text: str, folded: str, locale: str | None = None) -> list[Quantity]:
+    """The same where `folded` is known to be `fold(text)`."""
     taken = bytearray(len(folded))
     blocks = blocks_of(folded)
     figures = [_string(text, folded, *span) for span in strings.find_strings(blocks, taken)]
     figures += [_calendar(text, piece) for piece in dates.find_pieces(blocks, taken, locale)]
     figures += read_halves(text, folded, taken)
     figures += read_figures(text, folded, find_numerals(folded, text, taken, locale))
-    figures += [Quantity(text[g.start() : g.end()], g.span(), UNREAD) for g in en.GLUED.finditer(folded)]
+    figures += [Quantity(text[g.start() : g.end()], g.span(), UNREAD) for g in en.glued(folded)]
     return list(_apart(sorted(figures, key=lambda figure: (figure.span[0], -figure.span[1]))))
 
 

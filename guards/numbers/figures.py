@@ -10,6 +10,8 @@ from seatrial.guards.numbers.pairs import read_compound, read_mixed, read_pair, 
 from seatrial.guards.numbers.quantity import Quantity
 from seatrial.guards.numbers.single import read_single
 
+_PAIR_REACH = 16  # characters between the two numbers of a fraction, a ratio or a score
+
 
 def read_figures(text: str, folded: str, numerals: list[Numeral]) -> list[Quantity]:
     """Figures of a folded text in order, each numeral used once."""
@@ -54,6 +56,8 @@ class _Reader:
         if index + 1 >= len(self._numerals):
             return None
         first, second = self._numerals[index : index + 2]
+        if second.start - first.end > _PAIR_REACH:
+            return None
         if index + 2 < len(self._numerals) and "又" in self._folded[first.end : second.start]:
             fraction = read_pair(self._folded, second, self._numerals[index + 2])
             mixed = None if fraction is None else read_mixed(self._folded, first, fraction)

@@ -12,12 +12,13 @@ from seatrial.guards.numbers.quantity import DURATION, MEASURE, RATIO, Quantity
 from seatrial.guards.numbers.units import Unit, unit_after
 
 _HALF = re.compile(
-    r"(?P<en>\bhalf(?= (?:an? )?(?:hour|year|day|month|mile|century|decade|minute|second|of|the|our|their|its|all)\b))"  # noqa: E501
+    r"(?=[h\d半一二两三四五六七八九十过])"  # most characters begin no half
+    r"(?:(?P<en>\bhalf(?= (?:an? )?(?:hour|year|day|month|mile|century|decade|minute|second|of|the|our|their|its|all)\b))"  # noqa: E501
     r"|(?P<most>(?<=more than )half\b|(?<=less than )half\b|(?<=over )half\b|(?<=nearly )half\b|(?<=almost )half\b)"  # noqa: E501
     r"|(?P<part>一半|半数)"
     r"|(?P<n>\d+|[一二两三四五六七八九十]+) ?个半(?= ?(?:小时|钟头|月(?!亮)|星期|礼拜|世纪))"
     r"|(?<![一大多过上下前后两数百参各])(?P<unit>半)(?= ?(?:年|个月|个小时|小时|天|个世纪|个钟头|分钟|公里|斤|里))"  # noqa: E501
-    r"|(?P<over>过半(?!年|天))"
+    r"|(?P<over>过半(?!年|天)))"
 )
 _HOURS = {"小时": "hour", "钟头": "hour", "月": "month", "星期": "week", "礼拜": "week", "世纪": "century"}
 _TIMES = re.compile(

@@ -29,18 +29,30 @@ _AFTER = re.compile(
     r"|(?P<under>以下|以内|之内|不到|or less\b|or fewer\b|or below\b))"
 )
 
+# Most figures have no hedge: one character shows it.
+_BEFORE_ENDS = frozenset(word[-1] for word in (*_OVER, *_UNDER, *_NEAR, *_ABOUT))
+_ARTICLE_ENDS = frozenset("ane了为有")
+_AFTER_BEGINS = frozenset("左上许o-ip以多余有+a之不")
+
 
 def bound_of(text: str, start: int, end: int) -> str:
     """ "about", "over", "under", "near" (just below), or "" for a figure at [start, end) of a folded text."""
     before = " " + text[max(0, start - 28) : start].rstrip(" ")
-    found = _before(before) or _before(_ARTICLE.sub("", before))
+    found = _before(before)
+    if not found and before[-1] in _ARTICLE_ENDS:
+        found = _before(_ARTICLE.sub("", before))
     if found:
         return found
+    sign = text[end : end + 1]
+    if (text[end + 1 : end + 2] if sign == " " else sign) not in _AFTER_BEGINS:
+        return ""
     after = _AFTER.match(text, end)
     return (after.lastgroup or "") if after is not None else ""
 
 
 def _before(text: str) -> str:
+    if text[-1:] not in _BEFORE_ENDS:
+        return ""
     # "under" first: 不超过 ends in 超过, and "just under" is near.
     if text.endswith(_NEAR):
         return "near"

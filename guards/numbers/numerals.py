@@ -16,11 +16,13 @@ __all__ = ["Numeral", "find_numerals"]
 
 _D = "零一二两三四五六七八九"  # digits
 _F = "壹贰叁肆伍陆柒捌玖参"  # formal digits
+_FORMAL = frozenset(_F)
 _U = "十百千万亿兆廿卅拾佰仟"  # units
 # 千 and 兆 begin the names of units: 千米, 千瓦, 兆赫.
 _UNIT = rf"(?:[{_U}](?<![千兆])|[千兆](?![米克瓦卡赫伏焦字比帕]))"
 _DIGIT = rf"(?:[{_D}](?<!两)|两(?= ?[百千万亿])|[{_F}](?<!参)|参(?![加与考会观数赛展照见谋差]))"
 _RUN = re.compile(
+    rf"(?=[\d.好几{_D}{_F}{_U}])"  # most characters begin no run
     rf"(?:(?:{PLAIN}) {{0,2}}[多几余来]?{_UNIT}"
     rf"|(?<![{_D}{_F}\d.])(?:[{_D}{_F}]|{_UNIT})"
     rf"|好?几(?= ?[十百千万亿]))"
@@ -86,7 +88,7 @@ def _formal_counts(text: str, start: int, run: str) -> bool:
 
 
 def _formal(run: str) -> bool:
-    return any(c in _F for c in run)
+    return not _FORMAL.isdisjoint(run)
 
 
 _FORMS = {"cardinal": "en", "digits": "spelled"}
@@ -106,7 +108,7 @@ def _free_runs(text: str, taken: bytearray) -> Iterator[re.Match[str]]:
 
 
 def _english_numerals(text: str, taken: bytearray) -> Iterator[Numeral]:
-    for glued in en.GLUED.finditer(text):
+    for glued in en.glued(text):
         taken[glued.start() : glued.end()] = b"\2" * (glued.end() - glued.start())
     for run in _free_runs(text, taken):
         for number in en.parse_run(run[0]):

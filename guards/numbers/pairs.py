@@ -17,6 +17,7 @@ _AND_FRACTION = re.compile(r" ?又 ?")
 _OVER = re.compile(r" (?:over|in) ")
 _COLON = re.compile(r" ?(?::|比) ?")
 _OUT_OF = re.compile(r" (?:out of(?: the| every)?|in every) ")
+_PAIR_SIGNS = frozenset("分:比/-–oi")  # what the gap of a pair begins with
 _PER = frozenset({"百", "千", "万", "十万", "百万", "千万", "亿", "万万", "百万万"})  # 百分之, 万分之
 _SCORE_WORD = re.compile(
     r"\b(?:score[ds]?|won|wins?|win|beat|beats|lost|lose|victory|defeat\w*|draw|lead)\b|比分|战胜|击败|胜|负|力克|险胜|平局|落败|领先"
@@ -25,8 +26,10 @@ _SCORE_WORD = re.compile(
 
 def read_pair(folded: str, first: Numeral, second: Numeral) -> Draft | None:
     """百分之三, 四分之三, 21比15, 3:2, 6-3 (a score), 3/4, 3 out of 5; None when the two stand apart."""
+    if second.start - first.end > 16:
+        return None
     gap = folded[first.end : second.start]
-    if len(gap) > 16:
+    if gap.lstrip(" ")[:1] not in _PAIR_SIGNS:
         return None
     if _FRACTION_OF.fullmatch(gap):
         return _chinese_fraction(folded, first, second)

@@ -8,7 +8,7 @@ from decimal import Decimal
 
 from seatrial.guards.numbers.calendar import is_vague
 from seatrial.guards.numbers.compare import Match, Source, compare, is_named_code
-from seatrial.guards.numbers.extract import extract_quantities
+from seatrial.guards.numbers.extract import extract_folded
 from seatrial.guards.numbers.normalize import fold
 from seatrial.guards.numbers.quantity import COUNT, IDENTIFIER, ORDINAL, Quantity
 from seatrial.guards.policy import Policy
@@ -31,8 +31,8 @@ def check_numbers(
     that of `extract_quantities`; `policy` changes severities.
     """
     rules = policy or Policy()
-    known = Source(fold(source), extract_quantities(source, locale=locale), meeting_date)
-    folded = fold(summary)
+    folded_source, folded = fold(source), fold(summary)
+    known = Source(folded_source, extract_folded(source, folded_source, locale), meeting_date)
     findings = tuple(
         _finding(
             quantity,
@@ -41,7 +41,7 @@ def check_numbers(
             quoted=_quoted(folded, *quantity.span),
             listed=_listed(summary, quantity),
         )
-        for quantity in extract_quantities(summary, locale=locale)
+        for quantity in extract_folded(summary, folded, locale)
     )
     return GuardReport("numbers", worst(f.verdict for f in findings), findings)
 

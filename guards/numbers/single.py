@@ -21,6 +21,7 @@ _LEXICAL = re.compile(
     r"|十[一二三四]五(?=规划|期间|时期|以来|末|初|开局|收官|目标|发展|纲要|[”』」])|十分(?!钟|之)|万一|十足|一一|万万|千千|百百"
     r"|千万(?=别|不|要|注|记|得)|百分(?!之)|十一(?=黄金周|假期|期间|长假|前后|国庆|节)"
 )
+_LEXICAL_BEGINS = frozenset("一十百千万")
 _BARE_LARGE = frozenset({"百万", "十万", "千万", "百亿", "十亿", "千亿"})
 
 
@@ -34,7 +35,7 @@ def read_sign(folded: str, start: int) -> tuple[int, bool]:
 
 def read_single(folded: str, numeral: Numeral) -> Draft | None:
     """One numeral with its sign, currency and unit; None when it is no figure."""
-    if _LEXICAL.match(folded, numeral.start):
+    if folded[numeral.start] in _LEXICAL_BEGINS and _LEXICAL.match(folded, numeral.start):
         return None
     draft = _bracketed(folded, from_numeral(numeral))
     currency = currency_before(folded, draft.start)
@@ -115,7 +116,8 @@ def _chinese_share(folded: str, draft: Draft) -> Draft | None:
     """三成五 = 35 %, 八折 = 80 %, 八五折 = 85 %."""
     if draft.form not in ("zh", "digits", "spelled") or draft.value <= 0:
         return None
-    if not {"成", "折"} & set(folded[draft.end : draft.end + 2]):
+    near = folded[draft.end : draft.end + 2]
+    if "成" not in near and "折" not in near:
         return None
     cheng = _CHENG.match(folded, draft.end)
     if cheng is not None and draft.value <= 10:
@@ -154,8 +156,8 @@ _ORDINAL_END = re.compile(r"(?:st|nd|rd|th)(?![a-z0-9])")
 def _ordinal(folded: str, draft: Draft) -> Draft | None:
     if draft.form == "ordinal":
         return draft._replace(kind=ORDINAL)
-    end = _ORDINAL_END.match(folded, draft.end)
-    if end is not None and draft.form == "digits" and draft.quantum == 1:
+    end = _ORDINAL_END.match(folded, draft.end) if draft.form == "digits" and draft.quantum == 1 else None
+    if end is not None:
         return draft._replace(end=end.end(), kind=ORDINAL)
     if folded[draft.start - 1 : draft.start] != "第" or draft.form not in ("digits", "zh", "spelled"):
         return None

@@ -35,7 +35,7 @@ _LOOSE_CUES = (
 )
 # (signs that a stretch must hold, pattern); the group "n" is the string where there is one.
 _RULES = [
-    (bits(needs), re.compile(pattern))
+    (bits(needs.split()), re.compile(pattern))
     for needs, pattern in (
         ("address", r"https?://\S+|www\.\S+|[a-z0-9_.+-]{1,64}@[a-z0-9-]+(?:\.[a-z0-9-]+)+"),
         ("cue digit", _CUES + _NUMBER),

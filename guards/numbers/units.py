@@ -408,6 +408,14 @@ _CLASSIFIERS = {
 }
 CLASSIFIERS: dict[str, str] = {word: group for group, words in _CLASSIFIERS.items() for word in words.split()}
 
+_UNIT_BEGINS = frozenset(name[0] for name in AFTER) | frozenset("([{<°")  # what can begin a unit
+# First character of a Chinese unit -> how long the units are that it begins, longest first.
+_LENGTHS = {
+    first: tuple(sorted({len(name) for name in AFTER if name[0] == first and len(name) <= 5}, reverse=True))
+    for first in {name[0] for name in AFTER}
+    if "\u4e00" <= first <= "\u9fff"
+}
+
 _WORD = re.compile(r"[ -]?([a-zµμ°][a-zµμ/]*(?:[²³]|\d(?!\d))?)(?![a-z0-9])")
 _NEXT_WORD = re.compile(r"[ -]([a-z]+)(?![\w])")
 _SYMBOLS = re.compile(r" ?(%|℃|℉|° ?[cf](?![a-z])|°|\$|€|£|¥|￥|₩|₹|₽|₿|₡|₪|¢|㎡|㎏|㎢|×|\")(?! ?\d)")
@@ -419,7 +427,7 @@ def unit_after(text: str, end: int) -> tuple[Unit, int] | None:
     sign = text[end : end + 1]
     if sign in (" ", "-"):
         sign = text[end + 1 : end + 2]
-    if not sign or sign.isdigit():
+    if sign not in _UNIT_BEGINS:
         return None
     if "\u4e00" <= sign <= "\u9fff":
         return _chinese_unit(text, end)
@@ -452,9 +460,9 @@ def _latin_unit(text: str, word: re.Match[str]) -> tuple[Unit, int] | None:
 
 def _chinese_unit(text: str, end: int) -> tuple[Unit, int] | None:
     start = end + 1 if text[end : end + 1] == " " else end
-    for length in (5, 4, 3, 2, 1):
+    for length in _LENGTHS.get(text[start : start + 1], ()):
         unit = AFTER.get(text[start : start + length])
-        if unit is not None and not unit.name.isspace() and start + length <= len(text):
+        if unit is not None and start + length <= len(text):
             return unit, start + length
     return None
 
