@@ -14,9 +14,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from seatrial.guards.numbers.blocks import Block, Table
-from seatrial.guards.numbers.dates_en import DAY, ENGLISH, YEARS, number_of, two_digit_year
+from seatrial.guards.numbers.dates_en import ENGLISH, YEARS
 from seatrial.guards.numbers.dates_zh import CHINESE
 from seatrial.guards.numbers.quantity import DATE, TIME, WEEKDAY, Fields
+from seatrial.guards.numbers.words_en import DAY, number_of, two_digit_year
 
 _CLOCK_ONLY = frozenset({"H", "M", "pm", "dp"})
 _WEEKDAY_ONLY = frozenset({"wd", "we", "W", "dp"})

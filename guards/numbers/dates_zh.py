@@ -11,7 +11,7 @@ import re
 
 from seatrial.guards.numbers import zh
 from seatrial.guards.numbers.blocks import at_number, row, table
-from seatrial.guards.numbers.dates_en import two_digit_year, valid
+from seatrial.guards.numbers.words_en import two_digit_year, valid
 
 _Z = r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
 _ZY = r"(?:\d{4}|[零一二三四五六七八九](?: ?[零一二三四五六七八九]){3})"

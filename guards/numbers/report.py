@@ -7,10 +7,11 @@ from datetime import date
 from decimal import Decimal
 
 from seatrial.guards.numbers.calendar import is_vague
-from seatrial.guards.numbers.compare import Match, Source, compare, is_named_code
+from seatrial.guards.numbers.compare import compare, is_named_code
 from seatrial.guards.numbers.extract import extract_folded
 from seatrial.guards.numbers.normalize import fold
 from seatrial.guards.numbers.quantity import COUNT, IDENTIFIER, ORDINAL, Quantity
+from seatrial.guards.numbers.source import Match, Source
 from seatrial.guards.policy import Policy
 from seatrial.guards.verdict import Finding, GuardReport, Nearest, worst
 
