@@ -37,6 +37,8 @@ class Transcript:
 
     text: str
     turns: tuple[Turn, ...]
+    # Of subtitles: where in the file, its line ends taken as \n, each character of `text` stands.
+    places: tuple[int, ...] | None = None
 
     @property
     def speakers(self) -> tuple[str, ...]:
@@ -46,14 +48,23 @@ class Transcript:
 
 def parse_transcript(text: str) -> Transcript:
     """Turns of `text`: VTT, SRT or labelled text, told apart by their marks. `UserError` when it is empty."""
-    clean = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
-    if CUE_TIME.search(clean):
+    clean = _clean(text)
+    if is_subtitles(clean):
         transcript = _join(merged(cue_turns(clean)))
     else:
         transcript = _labelled_text(clean)
     if not any(re.search(r"\w", turn.text) for turn in transcript.turns):
         raise UserError("the transcript is empty: nobody says a word in it; give a text with what was said")
     return transcript
+
+
+def is_subtitles(text: str) -> bool:
+    """Whether `text` is SRT or VTT: it has a line that says from when to when."""
+    return "-->" in text and CUE_TIME.search(_clean(text)) is not None
+
+
+def _clean(text: str) -> str:
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _labelled_text(text: str) -> Transcript:
@@ -91,13 +102,19 @@ def _join(turns: Iterator[Spoken]) -> Transcript:
     """Turns written one a line, `speaker: text`."""
     placed: list[Turn] = []
     lines: list[str] = []
+    places: list[int] = []
     at = 0
-    for speaker, said, start_s in turns:
-        label = "" if speaker is None else f"{speaker}: "
+    for turn in turns:
+        said, of_said = turn.said
+        label = ""
+        if turn.label is not None:
+            label = f"{turn.label.text}: "
+            places += [*turn.label.places, *[turn.label.places[-1] + 1] * 2]
         lines.append(label + said)
-        placed.append(Turn(speaker, said, (at + len(label), at + len(label) + len(said)), start_s))
+        placed.append(Turn(turn.speaker, said, (at + len(label), at + len(label) + len(said)), turn.start_s))
+        places += [*of_said, of_said[-1] + 1]
         at += len(label) + len(said) + 1
-    return Transcript("\n".join(lines), tuple(placed))
+    return Transcript("\n".join(lines), tuple(placed), tuple(places))
 
 
 def windows(transcript: Transcript, max_tokens: int, count: Callable[[str], int]) -> list[str]:

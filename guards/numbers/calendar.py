@@ -8,7 +8,7 @@ With the day of the meeting, relative words of either side are compared as calen
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import date
 
 from seatrial.guards.numbers.quantity import TIME, Quantity
@@ -44,9 +44,16 @@ class Calendar:
 
 
 def compare_calendar(
-    quantity: Quantity, calendar: Calendar, today: date | None = None
+    quantity: Quantity,
+    calendar: Calendar,
+    today: date | None = None,
+    *,
+    shared: Callable[[Quantity], int],
 ) -> tuple[str, Quantity | None]:
-    """The reason and the nearest candidate for one date, time or weekday."""
+    """The reason and the nearest candidate for one date, time or weekday.
+
+    `shared` counts the words that the sentence of a candidate shares with the summary's.
+    """
     wanted = dict(quantity.fields)
     same = [c for stated, c in calendar.like(wanted) if _covers(stated, wanted)]
     if same:
@@ -61,8 +68,10 @@ def compare_calendar(
     if today is not None:
         resolved = _resolved(wanted, candidates, today)
         return ("not found", near) if resolved is None else ("written otherwise", resolved)
-    open_month = _needs_the_day(wanted, candidates) or _month_unsaid(wanted, candidates)
-    return ("ambiguous" if open_month else "not found"), near
+    relative = _needs_the_day(wanted, candidates, shared)
+    if relative is not None:
+        return "ambiguous", relative
+    return ("ambiguous" if _month_unsaid(wanted, candidates) else "not found"), near
 
 
 def _same(quantity: Quantity, candidates: list[Quantity], wanted: dict[str, int]) -> tuple[str, Quantity]:
@@ -142,14 +151,23 @@ def _periods(fields: dict[str, int], today: date) -> list[Period]:
     return found if single is None or "D" in fields else [*found, (single, single)]
 
 
-def _needs_the_day(wanted: dict[str, int], candidates: Candidates) -> bool:
-    """A calendar day, where the source only has words such as tomorrow and next Friday: the meeting's day
-    decides."""
+def _needs_the_day(
+    wanted: dict[str, int], candidates: Candidates, shared: Callable[[Quantity], int]
+) -> Quantity | None:
+    """Tomorrow or next Friday, where the summary has a calendar day: only the meeting's day decides.
+
+    None when the source names a day itself where it speaks of the same: that day contradicts.
+    """
     if "d" not in wanted:
-        return False
-    days = any("d" in stated for stated, _ in candidates)
-    relative = any(_OFFSETS & stated.keys() and not is_vague(candidate) for stated, candidate in candidates)
-    return relative and not days
+        return None
+    relative = [
+        c for stated, c in candidates if _OFFSETS & stated.keys() and "d" not in stated and not is_vague(c)
+    ]
+    if not relative:
+        return None
+    likest = max(relative, key=shared)
+    said = max((shared(c) for stated, c in candidates if "d" in stated), default=0)
+    return likest if said == 0 or said < shared(likest) else None
 
 
 def _month_unsaid(wanted: dict[str, int], candidates: Candidates) -> bool:

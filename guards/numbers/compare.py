@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
+from functools import cache
 
 from seatrial.guards.numbers.calendar import compare_calendar
 from seatrial.guards.numbers.compare_values import compare_value
+from seatrial.guards.numbers.context import words_around
 from seatrial.guards.numbers.quantity import IDENTIFIER, RATIO, UNREAD, Quantity
 from seatrial.guards.numbers.source import CALENDAR, Match, Source
 
@@ -23,7 +25,9 @@ def compare(quantity: Quantity, summary: str, source: Source) -> Match:
     if quantity.kind == IDENTIFIER:
         return _compare_named(quantity, source) or _compare_string(quantity, source)
     if quantity.kind in CALENDAR:
-        reason, nearest = compare_calendar(quantity, source.calendar, source.today)
+        words = cache(lambda: words_around(summary, *quantity.span))  # few dates need them
+        shared = lambda near: len(words() & source.words(near))
+        reason, nearest = compare_calendar(quantity, source.calendar, source.today, shared=shared)
         return Match(reason, nearest)
     if quantity.kind == RATIO and quantity.unit == ":":
         return _compare_score(quantity, source)

@@ -39,6 +39,12 @@ def test_at_least_a_warning(summary: str, source: str) -> None:
     assert report.verdict != Verdict.OK, [(f.text, f.reason) for f in report.findings]
 
 
+@pytest.mark.parametrize(("summary", "source"), list(summaries("open")))
+def test_left_open(summary: str, source: str) -> None:
+    report = check_numbers(summary, source)
+    assert report.verdict == Verdict.WARN, [(f.text, f.reason) for f in report.findings]
+
+
 def test_words_that_only_look_like_numbers_state_nothing() -> None:
     text = "大家统一意见，十三五期间十分努力，万一有事，千万别急，一起去四川。"
     assert check_numbers(text, "别的话").findings == ()
