@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -86,15 +87,20 @@ def _compared(found: Concentration, p_adjusted: float) -> dict[str, Any]:
 
 
 def class_figures(found: Tally, floor: float, language: int | None = None) -> dict[str, ClassFigures]:
-    """Figures of all classes, of one language or of both; Holm's adjustment is over the classes."""
+    """Figures of all classes, of one language or of both; Holm's adjustment is over those that are tested.
+
+    A class with too few documents or tokens has its figures, but no p and no smallest effect: a bootstrap of
+    a handful of documents is surer of both than it may be.
+    """
     chosen = slice(None) if language is None else slice(language, language + 1)
     totals = _strata(found.tokens.totals[chosen])
     draws = _strata(found.tokens.draws[:, chosen])
     documents = found.documents[chosen].sum(axis=0)
     sizes = sum(found.sizes[chosen])
+    tokens = totals[:, :, 0].sum(0)
+    enough = (documents >= LEAST_DOCUMENTS) & (tokens >= LEAST_TOKENS)
     compared = {name: concentration(totals, draws, name) for name in CLASSES if name != OTHER}
-    seen = {name: c.p for name, c in compared.items() if totals[:, CLASSES.index(name), 0].sum() > 0}
-    adjusted = holm(seen)
+    adjusted = holm({name: c.p for name, c in compared.items() if enough[CLASSES.index(name)]})
     return {
         name: _one_class(
             name,
@@ -104,12 +110,31 @@ def class_figures(found: Tally, floor: float, language: int | None = None) -> di
             sizes,
             found,
             floor,
-            compared.get(name),
-            adjusted.get(name, 1.0),
+            _tested(compared.get(name), bool(enough[place]), int(documents[place])),
+            adjusted.get(name, math.nan),
             pooled=language is None,
         )
         for place, name in enumerate(CLASSES)
     }
+
+
+def _tested(found: Concentration | None, enough: bool, documents: int) -> Concentration | None:
+    """A comparison without what its sample cannot carry."""
+    if found is None or enough:
+        return found
+    return replace(
+        found,
+        difference=_of_several(found.difference, documents),
+        nll_difference=_of_several(found.nll_difference, documents),
+        ratio=_of_several(found.ratio, documents),
+        p=math.nan,
+        detectable=math.nan,
+    )
+
+
+def _of_several(found: Interval, documents: int) -> Interval:
+    """The interval, without ends when it comes from one document: resampling that gives itself every time."""
+    return found if documents > 1 else Interval(found.value, math.nan, math.nan)
 
 
 def _strata(sums: Floats) -> Floats:
@@ -131,8 +156,8 @@ def _one_class(
     pooled: bool,
 ) -> ClassFigures:
     n = int(totals[0])
-    rates = {metric: _rate(totals, draws, metric) for metric in METRICS[1:6]}
-    flips = _rate_of(totals[3:6].sum(), totals[0], draws[:, 3:6].sum(1), draws[:, 0])
+    rates = {metric: _of_several(_rate(totals, draws, metric), documents) for metric in METRICS[1:6]}
+    flips = _of_several(_rate_of(totals[3:6].sum(), totals[0], draws[:, 3:6].sum(1), draws[:, 0]), documents)
     verdict, reason = decide(
         Evidence(n, documents, all_documents, found.identical, rates["kl"], floor, compared, p_adjusted)
     )
@@ -202,15 +227,16 @@ def item_figures(found: Tally, language: int | None = None) -> dict[str, ItemFig
     chosen = slice(None) if language is None else slice(language, language + 1)
     totals, draws = found.items.totals[chosen].sum(0), found.items.draws[:, chosen].sum(1)
     return {
-        name: _one_item(totals[place], draws[:, place])
+        name: _one_item(totals[place], draws[:, place], sum(found.sizes[chosen]))
         for place, name in enumerate(CLASSES)
         if totals[place, 0] > 0
     }
 
 
-def _one_item(totals: Floats, draws: Floats) -> ItemFigures:
+def _one_item(totals: Floats, draws: Floats, documents: int) -> ItemFigures:
     items, right, harmed, repaired = (int(figure) for figure in totals[:4])
     size, nll, delta = (ITEM_METRICS.index(name) for name in ("size", "nll", "delta"))
+    per_size = _rate_of(totals[delta], totals[size], draws[:, delta], draws[:, size])
     return ItemFigures(
         items=items,
         right=right,
@@ -219,7 +245,7 @@ def _one_item(totals: Floats, draws: Floats) -> ItemFigures:
         repaired=repaired,
         mcnemar_p=mcnemar(harmed, repaired),
         nll_per_size=float(totals[nll] / totals[size]),
-        nll_delta_per_size=_rate_of(totals[delta], totals[size], draws[:, delta], draws[:, size]),
+        nll_delta_per_size=_of_several(per_size, documents),
     )
 
 

@@ -66,6 +66,20 @@ def test_too_few_documents_give_no_verdict_whatever_the_damage():
     found = verdict_on_digits(simulated(LEAST_DOCUMENTS - 1, 5.0, 3))
     assert found.verdict is Verdict.CANNOT_TELL
     assert str(LEAST_DOCUMENTS) in found.reason
+    assert np.isnan([found.p_adjusted, found.compared.p, found.compared.detectable]).all()
+
+
+def test_one_document_gives_figures_without_intervals():
+    """Resampling one document gives the same one every time: a width of zero, which is not certainty."""
+    found = verdict_on_digits(simulated(1, 5.0, 3))
+    for figure in (found.kl, found.nll_delta, found.flips, *found.kinds.values(), found.compared.ratio):
+        assert np.isfinite(figure.value) and np.isnan([figure.low, figure.high]).all()
+
+
+def test_classes_that_are_not_tested_cost_the_others_nothing():
+    """Holm's adjustment counts the tests that are made: here one, of digits."""
+    found = verdict_on_digits(simulated(40, 1.0, 5))
+    assert found.p_adjusted == found.compared.p
 
 
 def test_a_class_without_tokens_gets_no_verdict_and_no_figure():

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from seatrial.quantize.damage.report import DamageReport
     from seatrial.quantize.stats import Interval
 
+_LEFT = ("verdict", "errors")
 _COLOURS = {"none": "green", "does not concentrate": "green", "concentrates": "red", "cannot tell": "yellow"}
 
 
@@ -22,6 +23,7 @@ def print_report(report: DamageReport) -> None:
     console = Console(highlight=False)
     _heading(console, report)
     console.print(_class_table("all languages", report.classes))
+    console.print(_concentration_table(report.classes))
     for language, classes in report.languages.items():
         if len(report.languages) > 1:
             console.print(_class_table(language, classes))
@@ -48,33 +50,54 @@ def _heading(console: Console, report: DamageReport) -> None:
             console.print(f"noise of the {whose}: {told}")
 
 
+def _table(title: str, *columns: str) -> Table:
+    """A table without frames, so that it fits 80 columns; the first column is never broken."""
+    table = Table(title=title, title_justify="left", box=None, pad_edge=False, padding=(0, 1, 0, 0))
+    for place, name in enumerate(columns):
+        left = place == 0 or name in _LEFT
+        table.add_column(name, justify="left" if left else "right", no_wrap=place == 0, overflow="fold")
+    return table
+
+
 def _class_table(title: str, classes: Mapping[str, ClassFigures]) -> Table:
-    table = Table(title=f"damage by class, {title}", title_justify="left")
-    for column in ("class", "n", "KL, nats", "harm, %", "repair, %", "NLL +", "times other", "p", "verdict"):
-        table.add_column(column, justify="left" if column in ("class", "verdict") else "right")
+    table = _table(f"damage by class, {title}", "class", "n", "KL, nats", "harm, %", "repair, %", "verdict")
     for name, found in classes.items():
-        ratio = found.compared.ratio if found.compared else None
         table.add_row(
             name,
             f"{found.tokens:,}",
             _interval(found.kl),
             _interval(found.kinds["harm"], 100),
             _interval(found.kinds["repair"], 100),
-            _interval(found.nll_delta),
-            "" if ratio is None else _interval(ratio),
-            "" if found.compared is None else f"{found.p_adjusted:.3f}",
             f"[{_COLOURS[str(found.verdict)]}]{found.verdict}[/]" if found.compared else "",
         )
     return table
 
 
+def _concentration_table(classes: Mapping[str, ClassFigures]) -> Table:
+    title = "against other tokens of the same entropy"
+    table = _table(title, "class", "NLL +", "times other", "p", "would have shown")
+    for name, found in classes.items():
+        if found.compared is None or not found.tokens:
+            continue
+        seen = found.compared.detectable
+        table.add_row(
+            name,
+            _interval(found.nll_delta),
+            _interval(found.compared.ratio),
+            f"{found.p_adjusted:.3f}" if math.isfinite(found.p_adjusted) else "-",
+            f"+{seen:.0%}" if math.isfinite(seen) else "-",
+        )
+    return table
+
+
 def _interval(found: Interval, scale: float = 1) -> str:
+    """The value and its interval, with one blank between them so that a narrow window breaks there."""
     if not math.isfinite(found.value):
         return "-"
     value = _short(found.value * scale)
     if not math.isfinite(found.low):
-        return f"{value} \\[-]"
-    return f"{value} \\[{_short(found.low * scale)}, {_short(found.high * scale)}]"
+        return value
+    return f"{value} \\[{_short(found.low * scale)},{_short(found.high * scale)}]"
 
 
 def _short(value: float) -> str:
@@ -82,18 +105,8 @@ def _short(value: float) -> str:
 
 
 def _item_table(items: Mapping[str, ItemFigures]) -> Table:
-    table = Table(title="whole figures and names (harm: any wrong token)", title_justify="left")
-    for column in (
-        "class",
-        "n",
-        "right before",
-        "harmed",
-        "harm, %",
-        "repaired",
-        "McNemar p",
-        "NLL + per digit",
-    ):
-        table.add_column(column, justify="left" if column == "class" else "right")
+    columns = ("class", "n", "right", "harmed", "harm, %", "repaired", "p", "NLL + a digit")
+    table = _table("whole figures and names (harm: any wrong token; p: McNemar)", *columns)
     for name, found in items.items():
         table.add_row(
             name,
@@ -119,19 +132,8 @@ def _guard(console: Console, guard: Mapping[str, Any]) -> None:
 
 
 def _probes(console: Console, probes: Mapping[str, Any]) -> None:
-    table = Table(title=f"copy probes ({probes['plan']}, {probes['pages']} pages)", title_justify="left")
-    for column in (
-        "probes",
-        "n",
-        "reference, %",
-        "candidate, %",
-        "harms",
-        "repairs",
-        "p",
-        "verdict",
-        "errors",
-    ):
-        table.add_column(column, justify="left" if column in ("probes", "verdict", "errors") else "right")
+    columns = ("probes", "n", "reference, %", "candidate, %", "harms", "repairs", "p", "verdict", "errors")
+    table = _table(f"copy probes ({probes['plan']}, {probes['pages']} pages)", *columns)
     rows = [("all", probes["all"])]
     for cut in ("language", "context", "depth", "distractors", "kind"):
         rows += [(f"{cut} {value}", cell) for value, cell in probes[cut].items()]
@@ -157,11 +159,8 @@ def _probes(console: Console, probes: Mapping[str, Any]) -> None:
 
 
 def _factorial_table(rows: Any) -> Table:
-    table = Table(title="one part at a time: KL, nats", title_justify="left")
-    table.add_column("part")
     classes = list(rows[0]["classes"])
-    for name in classes:
-        table.add_column(name, justify="right")
+    table = _table("one part at a time: KL, nats", "part", *classes)
     for row in rows:
         table.add_row(row["variant"], *(_short(row["classes"][name]["kl"]["value"]) for name in classes))
     return table
@@ -173,7 +172,12 @@ def _limits_of_sight(console: Console, report: DamageReport) -> None:
         for name, excess in report.minimum_detectable()["classes"].items()
         if excess is not None and math.isfinite(excess)
     )
-    console.print(f"smallest excess over other tokens that this run would have shown (power 80 %): {seen}")
+    if seen:
+        console.print(
+            f"smallest excess over other tokens that this run would have shown (power 80 %): {seen}"
+        )
+    else:
+        console.print("too few documents or tokens for any verdict: give more texts with --text")
     copies = report.minimum_detectable()["copies"]
     if copies is not None and math.isfinite(copies):
         console.print(f"smallest change of the copy rate that it would have shown: {100 * copies:.1f} points")
