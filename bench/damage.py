@@ -42,7 +42,6 @@ from seatrial.quantize.damage.noise import Noise, measure_noise
 from seatrial.quantize.damage.report import DamageReport
 from seatrial.quantize.damage.run import Settings, default_documents, report_of
 from seatrial.quantize.damage.store import Store, key_of
-from seatrial.quantize.planning import plan_mixed
 from seatrial.quantize.stats import Interval
 from seatrial.simulate.prepare import ensure_bundle
 
@@ -67,8 +66,7 @@ def formats(fp32: Bundle, work: Path, left_out: Sequence[str] = ()) -> Iterator[
 
 def _make_mixed(fp32: Bundle, folder: Path) -> None:
     """Bits per layer as the sensitivity of this model asks for; measured once, then from the cache."""
-    recipe, _ = plan_mixed(fp32, target_mb=MIXED_MB, progress=_say)
-    quantize_bundle(fp32, folder, weights="mixed", kv="fp32", recipe=recipe)
+    quantize_bundle(fp32, folder, weights="mixed", kv="fp32", target_mb=MIXED_MB, progress=_say)
 
 
 def _once(folder: Path, make: Callable[[], object]) -> Bundle:
