@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def plan(
-    model: str = typer.Option(..., "--model", help="A folder, hub id, GGUF file, bundle or config.json."),
+    model: str = typer.Option(
+        ..., "--model", help="A folder, hub id, GGUF file, bundle, config.json or `embedded`."
+    ),
     device: str = typer.Option("thin-laptop-8gb", "--device", help="A device's name, a TOML file, or `all`."),
     runtime: str | None = typer.Option(None, "--runtime", help="A runtime's name or a TOML file."),
     weights: str | None = typer.Option(
@@ -97,9 +99,13 @@ def _plans(model: str, device: str, runtime: str | None, job: Any, measured_Bps:
 
 
 def architecture_of(model: str) -> Any:
-    """The architecture behind `--model`: a local path as it is, else only the config.json of a hub id."""
+    """The architecture behind `--model`: `embedded`, a local path, else the config.json of a hub id."""
     from seatrial.export.architecture import architecture_of_hub, read_architecture
 
+    if model == "embedded":
+        from seatrial.export.source import resolve
+
+        return read_architecture(resolve(None).path)
     path = Path(model)
     looks_local = (
         path.exists() or model.startswith((".", "/", "~")) or path.suffix in (".gguf", ".json", ".onnx")

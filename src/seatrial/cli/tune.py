@@ -108,8 +108,6 @@ def _prices(runs: list[TracedRun], device: str, model: str | None, extract_s: fl
     from seatrial.cli.plan import architecture_of
     from seatrial.devices.device import load_device
     from seatrial.devices.runtime import load_runtime
-    from seatrial.export.architecture import read_architecture
-    from seatrial.export.source import resolve
     from seatrial.guards.costs import Prices
     from seatrial.simulate.plan import Job, plan
 
@@ -117,7 +115,7 @@ def _prices(runs: list[TracedRun], device: str, model: str | None, extract_s: fl
     tokens = max(run.budget for run in runs)
     prompt = int(median(run.prompt_tokens for run in runs))
     job = Job(prompt_tokens=prompt, max_tokens=tokens, weights=runs[0].weights, kv=runs[0].kv)
-    architecture = read_architecture(resolve(None).path) if model is None else architecture_of(model)
+    architecture = architecture_of(model or "embedded")
     planned = plan(architecture, machine, load_runtime(machine.runtime), job)
     return Prices(planned.decode_s.mid, extract_s, planned.prefill_s.mid)
 

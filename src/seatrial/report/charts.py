@@ -177,7 +177,9 @@ def _point(phase: str, flops: float, read_bytes: float, seconds: float) -> Spec:
 def intervals(rows: Sequence[dict[str, Any]], title: str, *, log: bool = False) -> Spec:
     """Low-mid-high as a bar with a dot, one row each; rows have label, low, mid, high and `bad`."""
     shown = [row for row in rows if all(_finite(row.get(key)) for key in ("low", "mid", "high"))]
-    x: Spec = {"type": "quantitative", "title": title, "scale": {"type": "log"} if log else {"zero": False}}
+    scale: Spec = {"type": "log"} if log else {"zero": False}
+    axis = {"labelOverlap": "greedy", "labelSeparation": 8}
+    x: Spec = {"type": "quantitative", "title": title, "scale": scale, "axis": axis}
     y = {"field": "label", "type": "nominal", "title": None, "sort": None, "axis": {"labelLimit": 220}}
     colour = {"condition": {"test": "datum.bad", "value": BAD}, "value": BLUE}
     return {

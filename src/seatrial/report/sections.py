@@ -179,17 +179,26 @@ def _run_charts(result: Result, say: Speaker) -> list[dict[str, Any]]:
     if data.get("planned"):
         shown.append(
             _chart(
-                say("elsewhere"), charts.intervals(_rows(data["planned"], say), say("total_s"), log=True), ""
+                say("elsewhere"),
+                charts.intervals(_rows(data["planned"], say, data), say("total_s"), log=True),
+                "",
             )
         )
     return shown
 
 
-def _rows(planned: Sequence[dict[str, Any]], say: Speaker) -> list[dict[str, Any]]:
-    """Plans as rows of an interval chart; one that does not fit says so in its label, not by colour alone."""
+def _rows(
+    planned: Sequence[dict[str, Any]], say: Speaker, run: dict[str, Any] | None = None
+) -> list[dict[str, Any]]:
+    """Plans as rows of an interval chart; one that does not fit says so in its label, not by colour alone.
+
+    The row of the formats and the device that were run, if there is one, is marked.
+    """
     rows = []
     for row in planned:
         label = f"{row['device']}, {row['weights']}, {row['kv']} KV"
+        if run and all(row[key] == run[key] for key in ("device", "weights", "kv")):
+            label = f"▸ {label}"
         bad = not row["fits"]
         rows.append(
             {"label": f"{label} ({say('does_not_fit')})" if bad else label, "bad": bad, **row["total_s"]}
