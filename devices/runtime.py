@@ -89,7 +89,8 @@ class MemoryUse:
     """What the engine itself takes, and how it stores the cache.
 
     `kv_copies` is 2 where past and present caches exist side by side during a step; `prompt_bytes_per_token`
-    is what a chunk of a prompt needs besides for every token before it.
+    is what a chunk of a prompt needs besides for every token before it; `opening_factor` are the bytes, over
+    those of the weights, that opening the model takes for a moment (0: not known apart).
     """
 
     runtime_bytes: int
@@ -101,6 +102,7 @@ class MemoryUse:
     latent_cache: bool
     kv_copies: int
     prompt_bytes_per_token: float = 0.0
+    opening_factor: float = 0.0
 
 
 @attrs.frozen
@@ -120,7 +122,10 @@ class Fit:
 
 @attrs.frozen
 class FormatFactors:
-    """What one pair of formats costs where it was measured itself, in place of the general coefficients."""
+    """What one pair of formats costs where it was measured itself, in place of the general coefficients.
+
+    `activation_factor` 0 leaves the general one.
+    """
 
     weight_factor: float
     kv_factor: float
@@ -128,6 +133,8 @@ class FormatFactors:
     attention_efficiency: float
     weight_peak_factor: float
     prompt_bytes_per_token: float = 0.0
+    opening_factor: float = 0.0
+    activation_factor: float = 0.0
 
 
 @attrs.frozen
@@ -166,6 +173,8 @@ class Runtime:
                 self.memory,
                 weight_peak_factor=found.weight_peak_factor,
                 prompt_bytes_per_token=found.prompt_bytes_per_token,
+                opening_factor=found.opening_factor,
+                activation_factor=found.activation_factor or self.memory.activation_factor,
             ),
         )
 
@@ -216,13 +225,15 @@ def runtime_from_table(identifier: str, table: Mapping[str, Any]) -> Runtime:
 
 
 def _formats(identifier: str, entries: Mapping[str, Any]) -> dict[str, FormatFactors]:
-    required = [field.name for field in attrs.fields(FormatFactors) if field.default is attrs.NOTHING]
+    fields = attrs.fields(FormatFactors)
+    required = [field.name for field in fields if field.default is attrs.NOTHING]
+    optional = [field.name for field in fields if field.default is not attrs.NOTHING]
     found = {}
     for pair, entry in entries.items():
         read = Reader(f"{identifier}: formats.{pair}", entry)
-        extra = _at_least_zero(read, "prompt_bytes_per_token") if "prompt_bytes_per_token" in entry else 0.0
         factors = {name: _above_zero(read, name) for name in required}
-        found[pair] = FormatFactors(**factors, prompt_bytes_per_token=extra)
+        factors |= {name: _at_least_zero(read, name) for name in optional if name in entry}
+        found[pair] = FormatFactors(**factors)
     return found
 
 
@@ -261,6 +272,7 @@ def _memory(read: Reader) -> MemoryUse:
         latent_cache=bool(read.entries.get("latent_cache", False)),
         kv_copies=int(read.entries.get("kv_copies", 1)),
         prompt_bytes_per_token=float(read.entries.get("prompt_bytes_per_token", 0.0)),
+        opening_factor=float(read.entries.get("opening_factor", 0.0)),
     )
 
 

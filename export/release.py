@@ -36,6 +36,11 @@ def trim_heap() -> None:
     if dynamo is not None:
         dynamo.reset()
     gc.collect()
+    return_free_heap()
+
+
+def return_free_heap() -> None:
+    """Give the free pages of the C heap back to the system (glibc keeps them for later)."""
     if sys.platform.startswith("linux"):
         trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if trim is not None:

@@ -13,6 +13,7 @@ import onnxruntime as ort
 from onnxruntime import OrtAllocatorType, OrtArenaCfg, OrtMemoryInfo, OrtMemType
 
 from seatrial.errors import UserError
+from seatrial.export.release import return_free_heap
 
 PROVIDERS = ["CPUExecutionProvider"]
 _UNTILED = "ORT_GQA_DISABLE_FLASH_ATTENTION"
@@ -71,9 +72,12 @@ def open_session(model: str | bytes, options: ort.SessionOptions, where: Path) -
     if isinstance(model, bytes):
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(where))
     try:
-        return ort.InferenceSession(model, options, providers=PROVIDERS)
+        session = ort.InferenceSession(model, options, providers=PROVIDERS)
     except Exception as error:  # onnxruntime's exceptions share no public base class
         raise UserError(f"{where}: onnxruntime {ort.__version__} cannot open this model: {error}") from error
+    # Opening takes much more than is kept; what glibc would hold back counts against a memory ceiling.
+    return_free_heap()
+    return session
 
 
 @lru_cache(maxsize=1)

@@ -60,7 +60,9 @@ def plan_many(
     prefill_s = _prefill_s(cost, device, runtime, prompts, rates)
     decode_s = _decode_s(cost, device, runtime, prompts, tokens, rates)
     kv_bytes = _kv_bytes(cost, runtime, prompts + tokens)
-    peak = _fixed_bytes(cost, runtime) + kv_bytes + _activation_bytes(cost, runtime, prompts, tokens)
+    passing = kv_bytes + _activation_bytes(cost, runtime, prompts, tokens)
+    opening = cost.weight_bytes * runtime.memory.opening_factor + runtime.memory.runtime_bytes
+    peak = np.maximum(_fixed_bytes(cost, runtime) + passing, opening)
     spread, decode = prefill_spread(device, runtime), runtime.decode.spread
     available = device.available_bytes() if available_bytes is None else available_bytes
     return Plans(

@@ -1,24 +1,19 @@
 """Steps a bundle on this machine at two contexts and makes a runtime of what came out.
 
-The bundle runs in a process of its own, so that its memory is seen apart. A straight line in the context is
-all that is fitted per pair of formats; what several pairs share (the time that no byte explains) comes from
-all of them. The KV buffers are filled by moving the length: the kernels' work does not depend on what stands
-in them.
+The bundle runs in a process of its own (`stepping`), so that its memory is seen apart. A straight line in
+the context is all that is fitted per pair of formats; what several pairs share (the time that no byte
+explains) comes from all of them.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
-import random
 import statistics
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 
@@ -27,26 +22,29 @@ from seatrial.errors import UserError
 from seatrial.export.architecture import read_architecture
 from seatrial.simulate.cost import ModelCost, model_cost
 from seatrial.simulate.formats import KV
+from seatrial.simulate.stepping import CONTEXTS, PROMPT, SHORT_PROMPT, STEPS
 
-if TYPE_CHECKING:
-    from seatrial.export.session import Session
-
-CONTEXTS = (128, 4096)
-PROMPT = 512
-# Many short turns: what disturbs the machine for a while then disturbs every context alike.
-ROUNDS = 30
-STEPS = 2
+# Above this, or where reading memory was so much slower beside it, other programs were busy.
+NOISY, SLOWED = 1.3, 0.8
 # The line is straight to a few per cent on contexts in between, and a machine does not repeat itself better.
 SPREAD = 1.12
-MEMORY_FIELDS = ("imported_bytes", "loaded_bytes", "cache_bytes", "peak_bytes", "far_peak_bytes")
+MEMORY_FIELDS = (
+    "imported_bytes",
+    "opening_bytes",
+    "filled_bytes",
+    "cache_bytes",
+    "short_peak_bytes",
+    "peak_bytes",
+    "far_peak_bytes",
+)
 
 
 @attrs.frozen
 class Calibration:
     """One bundle on this machine: median seconds by context and of prompts, private bytes.
 
-    Memory: after the imports, with the bundle open, and at a prompt's end with an empty and with a long past;
-    `cache_bytes` are the buffers', filled before the prompts.
+    Memory: after the imports, the peak while the bundle is opened, with the cache filled (`cache_bytes` of it
+    are the buffers'), then peaks of a short prompt and of a whole one without and with a long past.
     """
 
     weights: str
@@ -55,8 +53,10 @@ class Calibration:
     prompt_s: dict[int, float]
     noise: float
     imported_bytes: int
-    loaded_bytes: int
+    opening_bytes: int
+    filled_bytes: int
     cache_bytes: int
+    short_peak_bytes: int
     peak_bytes: int
     far_peak_bytes: int
     cost: ModelCost
@@ -80,6 +80,7 @@ def calibrate(folder: Path, *, contexts: Sequence[int] = CONTEXTS, timeout_s: fl
         UserError: no bundle there, too short for the contexts, or the child failed (its last line is told).
     """
     from seatrial.export.bundle import open_bundle
+    from seatrial.export.prepacked import prepare_mapped
     from seatrial.export.session_graph import read_decoder
 
     bundle = open_bundle(folder, check_hashes=False)
@@ -87,7 +88,11 @@ def calibrate(folder: Path, *, contexts: Sequence[int] = CONTEXTS, timeout_s: fl
     usable = [context for context in contexts if context + STEPS < (architecture.max_positions or 1 << 30)]
     if len(usable) < 2:
         raise UserError(f"{folder}: two contexts below {architecture.max_positions} positions are needed")
-    command = [sys.executable, "-m", "seatrial.simulate.calibrate", str(bundle.folder), *map(str, usable)]
+    if bundle.kv.dtype == "int8":
+        prepare_mapped(
+            bundle
+        )  # made once; a run finds it made, and so must the child whose memory is watched
+    command = [sys.executable, "-m", "seatrial.simulate.stepping", str(bundle.folder), *map(str, usable)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout_s, check=False)
     if done.returncode:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
@@ -114,6 +119,16 @@ def calibrate(folder: Path, *, contexts: Sequence[int] = CONTEXTS, timeout_s: fl
     )
 
 
+def quickest(one: Calibration, other: Calibration) -> Calibration:
+    """The shorter time of each kind from two visits to one bundle; the memory of the first."""
+    return attrs.evolve(
+        one,
+        step_s={context: min(seconds, other.step_s[context]) for context, seconds in one.step_s.items()},
+        prompt_s={past: min(seconds, other.prompt_s[past]) for past, seconds in one.prompt_s.items()},
+        noise=min(one.noise, other.noise),
+    )
+
+
 def measured_runtime(
     device: Device, found: Sequence[Calibration], *, date: str, ops: float
 ) -> dict[str, Any]:
@@ -122,8 +137,8 @@ def measured_runtime(
     """
     rate = device.bandwidth_Bps
     factor, step_s = shared_terms([(one.cost.weight_bytes_per_token / rate, one.start_s) for one in found])
-    activation = statistics.median(_activation_factor(one) for one in found)
-    pairs = {f"{one.weights}/{one.kv}": _pair(one, rate, step_s, ops, activation) for one in found}
+    runtime_bytes = round(statistics.median(one.imported_bytes for one in found))
+    pairs = {f"{one.weights}/{one.kv}": _pair(one, rate, step_s, ops, runtime_bytes) for one in found}
     first = next(iter(pairs.values()))
     return {
         "name": "this project's engine (onnxruntime), measured",
@@ -153,12 +168,16 @@ def measured_runtime(
             "fallback_high": SPREAD,
         },
         "memory": {
-            "runtime": f"{round(statistics.median(one.imported_bytes for one in found))}B",
-            "weight_peak_factor": statistics.median(pair["weight_peak_factor"] for pair in pairs.values()),
-            "activation_factor": activation,
-            "prompt_bytes_per_token": statistics.median(
-                one["prompt_bytes_per_token"] for one in pairs.values()
-            ),
+            "runtime": f"{runtime_bytes}B",
+            **{
+                name: statistics.median(pair[name] for pair in pairs.values())
+                for name in (
+                    "weight_peak_factor",
+                    "opening_factor",
+                    "activation_factor",
+                    "prompt_bytes_per_token",
+                )
+            },
             "kv_layout": "full",
             "kv_reserve": "used",
         },
@@ -188,20 +207,30 @@ def shared_terms(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
     return sum(y) / sum(x), 0.0
 
 
-def _pair(one: Calibration, rate: float, step_s: float, ops: float, activation: float) -> dict[str, float]:
+def _pair(one: Calibration, rate: float, step_s: float, ops: float, runtime_bytes: int) -> dict[str, float]:
     cost = one.cost
     kv_per_token = cost.kv_read_bytes(1.0) / rate
     efficiency, attention = _prompt_efficiencies(one, ops)
-    rest = one.peak_bytes - one.imported_bytes - activation * cost.activation_bytes(PROMPT)
-    rest -= one.cache_bytes
-    far = max(one.prompt_s)
     return {
         "weight_factor": max(1e-6, (one.start_s - step_s) / (cost.weight_bytes_per_token / rate)),
         "kv_factor": max(1e-6, one.slope_s / kv_per_token),
         "efficiency": efficiency,
         "attention_efficiency": attention,
-        "weight_peak_factor": max(1e-6, rest / cost.weight_bytes),
-        "prompt_bytes_per_token": max(0.0, (one.far_peak_bytes - one.peak_bytes) / far),
+        **_memory_factors(one, runtime_bytes),
+    }
+
+
+def _memory_factors(one: Calibration, runtime_bytes: int) -> dict[str, float]:
+    """What a prompt adds per token of it and of its past, over the formula's; the rest is the weights'."""
+    cost = one.cost
+    grown = cost.activation_bytes(PROMPT) - cost.activation_bytes(SHORT_PROMPT)
+    activation = max(0.1, (one.peak_bytes - one.short_peak_bytes) / grown)
+    held = one.peak_bytes - runtime_bytes - one.cache_bytes - activation * cost.activation_bytes(PROMPT)
+    return {
+        "weight_peak_factor": max(1e-6, held / cost.weight_bytes),
+        "opening_factor": max(0.0, (one.opening_bytes - runtime_bytes) / cost.weight_bytes),
+        "activation_factor": activation,
+        "prompt_bytes_per_token": max(0.0, (one.far_peak_bytes - one.peak_bytes) / max(one.prompt_s)),
     }
 
 
@@ -217,114 +246,6 @@ def _prompt_efficiencies(one: Calibration, ops: float) -> tuple[float, float]:
     return matrices / max(left, 0.1 * one.prompt_s[near]), attention
 
 
-def _activation_factor(one: Calibration) -> float:
-    """Private bytes that a prompt adds, over the formula's, the filled cache taken away."""
-    added = one.peak_bytes - one.loaded_bytes - one.cache_bytes
-    return max(0.1, added / one.cost.activation_bytes(PROMPT))
-
-
-def step_here(folder: Path, contexts: Sequence[int]) -> dict[str, Any]:
-    """What the child does: opens the bundle, reads prompts, decodes at each context in turn, watches its
-    memory.
-    """
-    from seatrial.export.bundle import open_bundle
-    from seatrial.export.session import Session
-
-    imported, far = private_bytes(), max(contexts) - PROMPT
-    with Session(open_bundle(folder, check_hashes=False), capacity=max(contexts) + STEPS + 1) as session:
-        loaded = private_bytes()
-        fill_cache(session)
-        prompt = [(17 * index) % 1000 + 5 for index in range(PROMPT)]
-        prompt_s: dict[int, list[float]] = {0: [], far: []}
-        peaks = {}
-        for turn in range(3):
-            for past, seconds in prompt_s.items():
-                session.length = past
-                if turn:
-                    seconds.append(_timed(lambda: session.prefill(prompt)))
-                else:
-                    # Watched, not timed. The near prompt comes first: what the far one adds is its past's.
-                    peaks[past] = peak_during(lambda: session.prefill(prompt))
-        steps, session_bytes = _steps_in_turn(session, contexts), session.kv_allocated_bytes
-    ratios = [sorted(values)[int(0.9 * len(values))] / statistics.median(values) for values in steps.values()]
-    return {
-        "step_s": {context: statistics.median(values) for context, values in steps.items()},
-        "prompt_s": {past: min(values) for past, values in prompt_s.items()},
-        "noise": max(ratios),
-        "imported_bytes": imported,
-        "loaded_bytes": loaded,
-        "cache_bytes": session_bytes,
-        "peak_bytes": peaks[0],
-        "far_peak_bytes": peaks[far],
-    }
-
-
-def fill_cache(session: Session) -> None:
-    """Writes something into every row: untouched pages are all one page of zeros, which costs nothing to
-    read.
-    """
-    session.length = session.capacity
-    for rows in session.kv_rows().values():
-        rows[...] = 1
-    session.length = 0
-
-
-def _steps_in_turn(session: Session, contexts: Sequence[int]) -> dict[int, list[float]]:
-    """Seconds of single steps, the contexts taking turns in a changing order; the first turn warms up."""
-    order, shuffle = list(contexts), random.Random(5)
-    steps: dict[int, list[float]] = {context: [] for context in contexts}
-    for turn in range(ROUNDS + 1):
-        shuffle.shuffle(order)
-        for context in order:
-            session.length = context
-            seconds = [_timed(lambda: session.step(11)) for _ in range(STEPS)]
-            if turn:
-                steps[context] += seconds
-    return steps
-
-
-def peak_during(work: Callable[[], object]) -> int:
-    """Largest private memory of this process while `work` runs, looked at every two milliseconds."""
-    done, seen = threading.Event(), [private_bytes()]
-
-    def watch() -> None:
-        while not done.wait(0.002):
-            seen.append(private_bytes())
-
-    watcher = threading.Thread(target=watch, daemon=True)
-    watcher.start()
-    try:
-        work()
-    finally:
-        done.set()
-        watcher.join()
-    return max([*seen, private_bytes()])
-
-
-def private_bytes() -> int:
-    """Resident memory of this process that is not file pages."""
-    import psutil
-
-    from seatrial.simulate.memory_watch import read_use
-
-    return read_use(psutil.Process()).private_bytes
-
-
-def _timed(work: Callable[[], object]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
-
-
-def main() -> None:
-    """The child: one JSON document on stdout."""
-    parser = argparse.ArgumentParser(description="Steps a bundle at contexts; one JSON document on stdout.")
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("contexts", type=int, nargs="+")
-    options = parser.parse_args()
-    print(json.dumps(step_here(options.folder, options.contexts)))
-
-
 def as_mapping(one: Calibration) -> Mapping[str, Any]:
     """The measured figures for a report."""
     return {
@@ -335,7 +256,3 @@ def as_mapping(one: Calibration) -> Mapping[str, Any]:
         "peak_private_bytes": one.peak_bytes,
         "noise": one.noise,
     }
-
-
-if __name__ == "__main__":
-    main()

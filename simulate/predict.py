@@ -171,9 +171,13 @@ def memory_use(
     chunk = min(prompt_tokens, runtime.prefill.chunk_tokens)
     scores = 4.0 * chunk * tokens * cost.query_heads if runtime.memory.scores_materialised else 0.0
     past = runtime.memory.prompt_bytes_per_token * (prompt_tokens - chunk)
+    kv_bytes = kv.total * runtime.memory.kv_copies
+    activation_bytes = runtime.memory.activation_factor * cost.activation_bytes(chunk) + scores + past
+    # The cache and the activations come after opening, so only what exceeds both is more memory.
+    opening = cost.weight_bytes * runtime.memory.opening_factor - kv_bytes - activation_bytes
     return Memory(
-        weights_bytes=cost.weight_bytes * runtime.memory.weight_peak_factor,
-        kv_bytes=kv.total * runtime.memory.kv_copies,
-        activation_bytes=runtime.memory.activation_factor * cost.activation_bytes(chunk) + scores + past,
+        weights_bytes=max(cost.weight_bytes * runtime.memory.weight_peak_factor, opening),
+        kv_bytes=kv_bytes,
+        activation_bytes=activation_bytes,
         runtime_bytes=float(runtime.memory.runtime_bytes),
     )
