@@ -21,11 +21,11 @@ _SIGNS: dict[str, str] = {
     "digits": r"\d[\d ().+,-]*\d",
     "grouped": r"\d{8}|\d[-. )/]{1,2}\d+[-. )/]{1,2}\d|\d{3}[- ]\d{4}|\(\d|\+\d",
     "spaced": r"\d \d \d",
-    "at": r" (?:at|around) \d",
+    "at": r"\b(?:at|around) \d",
     "code": r"[a-z]-?\d|\d[a-z]",
     "address": r"@|www\.|://",
     "cue": r"\b(?:phone|tele|tel|mobile|fax|ext|hotline|room|flight|suite|passcode|zip|serial|badge|locker|order|invoice|ticket"
-    r"|account|card|case|gate|platform|channel|call|cell|pin|dial)|#|[话机线真号间室单航码编账牌位]",
+    r"|account|card|case|gate|platform|channel|call|cell|pin|dial)|#|[话机线真号间室单航码编账牌位转]",
     "month": r"\b(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)",
     "weekday": r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|\b(?:mon|tue|wed|thu|fri|sat|sun)",
     "period": r"\b(?:day|week|month|quarter|year|decade|weekend|fortnight|working|workweek)",
@@ -76,7 +76,7 @@ _FIRST_WORDS = {"beginning": ("early",), "start": ("early",), "end": ("early",),
 }  # fmt: skip
 _CHARACTERS = {
     "digit": "0123456789", "digits": "0123456789", "grouped": "0123456789", "spaced": "0123456789", "year": "12",
-    "code": "0123456789", "nth": "0123456789", "colon": ":", "cue": "#话机线真号间室单航码编账牌位",
+    "code": "0123456789", "nth": "0123456789", "colon": ":", "cue": "#话机线真号间室单航码编账牌位转",
     "幺": "幺", "月": "月", "年": "年", "日": "日号", "旬": "旬", "前": "前后", "未来": "过最未今接后前", "第": "第",
     "部分": "初底末终中", "半年": "半", "季": "季", "周": "周星礼", "相对": "今明昨前后去本上下当这", "年代": "年",
     "点": "点时:", "时": "时", "时段": "晨早午晚夜", "节": "元节夜五国双圣",
@@ -111,7 +111,7 @@ def table(*rows: Row, likely: str) -> Table:
     return Table(rows, re.compile(likely))
 
 
-_NUMBERS = re.compile(r"[\d零一二两三四五六七八九十]+")
+_NUMBERS = re.compile(r"\d+|[零一二两三四五六七八九十]+")
 _WORDS = re.compile(r"[a-z]+")
 _LATIN_SIGNS = bits(["address", "half", "halfday", "past"])
 _SEEN_SIGNS = bits({*_IN_WORDS, *_CHARACTERS, "at"})

@@ -38,7 +38,7 @@ class Calendar:
 
     def like(self, wanted: dict[str, int]) -> Candidates:
         """Those that share the rarest part of `wanted`; which week and which half day are left aside."""
-        parts = [(n, p % 12 if n == "H" else p) for n, p in wanted.items() if n not in ("W", "pm", "M")]
+        parts = [(n, p % 12 if n == "H" else p) for n, p in wanted.items() if n not in ("W", "pm", "M", "S")]
         lists = [self._by_part.get(part, []) for part in parts]
         return min(lists, key=len) if lists else self.all
 
@@ -101,6 +101,8 @@ def _covers(stated: dict[str, int], wanted: dict[str, int]) -> bool:
 
 def _same_time(stated: dict[str, int], wanted: dict[str, int]) -> bool:
     if stated.get("M", 0) != wanted.get("M", 0):
+        return False
+    if "S" in stated and "S" in wanted and stated["S"] != wanted["S"]:
         return False
     if "pm" in stated and "pm" in wanted:
         return stated["H"] % 24 == wanted["H"] % 24

@@ -95,7 +95,7 @@ def _rounded(quantity: Quantity, name: str, value: Decimal, source: Source) -> _
         q
         for other in _families(quantity, name)
         for q in source.between(other, value - half, value + half)
-        if comparable(quantity, q) and _finer(q, quantity)
+        if _comparable(quantity, q, source) and _finer(q, quantity)
     ]
     if near:
         return "rounded", near
@@ -131,7 +131,7 @@ def _approximate(quantity: Quantity, name: str, value: Decimal, source: Source) 
             q
             for other in _families(quantity, name)
             for q in source.between(other, low, high)
-            if comparable(quantity, q)
+            if _comparable(quantity, q, source)
         ]
         if near:
             return "approximate", near
@@ -145,9 +145,12 @@ def _families(quantity: Quantity, name: str) -> tuple[str, ...]:
     return (name, COUNT) if quantity.kind == AMOUNT else (name,)
 
 
-def comparable(left: Quantity, right: Quantity) -> bool:
+def _comparable(left: Quantity, right: Quantity, source: Source) -> bool:
+    """Of one kind, or one side leaves out its unit: 52.3 overs are no $52."""
     if left.kind == right.kind:
         return units_agree(left, right)
+    if right.kind == COUNT and any(noun.isascii() for noun in counted_nouns(source.folded, right.span[1])):
+        return False
     bare = left if left.kind == COUNT else right
     return bare.kind != COUNT or bare.unit is None
 
@@ -188,9 +191,10 @@ def _overlap(candidate: Quantity, low: Decimal, high: Decimal) -> bool:
 
 def _compare_range(quantity: Quantity, name: str, value: Decimal, source: Source) -> Match:
     high = base_value(quantity, quantity.high)
+    loose = [r for r in source.ranges.get(COUNT, []) if r.unit is None] if quantity.kind == AMOUNT else []
     same = [
         candidate
-        for candidate in source.ranges.get(name, [])
+        for candidate in [*source.ranges.get(name, []), *loose]
         if units_agree(quantity, candidate)
         and (base_value(candidate, candidate.value), base_value(candidate, candidate.high)) == (value, high)
     ]

@@ -54,13 +54,16 @@ _NEXT_WORDS = re.compile(r"(?:[ -][a-z'-]+){1,5}")
 _NEXT_CHINESE = re.compile(r"[的 ]?([\u4e00-\u9fff]{2,6})")
 
 
+_JOINS = frozenset("至到和与或及")  # what joins two figures counts nothing
+
+
 def counted_nouns(folded: str, end: int) -> frozenset[str]:
     """What the figure that ends at `end` counts: the plural words after it, or the Chinese noun after it."""
     words = _NEXT_WORDS.match(folded, end)
     if words is not None:
         return frozenset(_plurals(words[0]))
     chinese = _NEXT_CHINESE.match(folded, end)
-    return frozenset() if chinese is None else frozenset({chinese[1][:2]})
+    return frozenset() if chinese is None or chinese[1][0] in _JOINS else frozenset({chinese[1][:2]})
 
 
 def _plurals(words: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 What the text does not say stays unknown: "the 26th" is a day without a month. Relative words keep their
 offset ("tomorrow" is day +1); `resolve.py` turns them into calendar days when the meeting's day is known.
 Field names: y m d, q(uarter), h(alf), part (1 early .. 3 late), dec(ade), cent(ury), wk (week of the year),
-wd (1 Monday .. 7), we(ekend), dp (1 morning .. 4 night), H M pm; offsets D W Mo Q Y Dec from the day of
+wd (1 Monday .. 7), we(ekend), dp (1 morning .. 4 night), H M S pm; offsets D W Mo Q Y Dec from the day of
 speaking; nD nW nMo nQ nY a stretch of so many periods.
 """
 
@@ -19,7 +19,7 @@ from seatrial.guards.numbers.dates_zh import CHINESE
 from seatrial.guards.numbers.quantity import DATE, TIME, WEEKDAY, Fields
 from seatrial.guards.numbers.words_en import DAY, number_of, two_digit_year
 
-_CLOCK_ONLY = frozenset({"H", "M", "pm", "dp"})
+_CLOCK_ONLY = frozenset({"H", "M", "S", "pm", "dp"})
 _WEEKDAY_ONLY = frozenset({"wd", "we", "W", "dp"})
 
 
@@ -169,7 +169,8 @@ _TO = r" ?(?:through|thru|to|till|until|and|-|–|~|到|至|和) ?(?:the )?"
 _END_DAY = re.compile(rf"{_TO}(?P<d>{DAY})(?![a-z0-9_%:/]|[.,]\d)")
 _START_DAY = re.compile(rf"\b(?:from |between )?(?:the )?(?P<d>{DAY}|\d{{1,2}}){_TO}$")
 _END_HOUR = re.compile(
-    r" ?(?:-|–|to|till|until|and|到|至) ?(?P<H>\d{1,2})(?![a-z0-9_%:/]|[.,]\d| ?[a-z]{3,}s\b)"
+    r" ?(?:-|–|to|till|until|and|到|至) ?(?P<H>\d{1,2})(?P<mark>[点时](?!代|期))?"
+    r"(?![a-z0-9_%:/]|[.,]\d| ?[a-z]{3,}s\b)"
 )
 _RANGE_GAP = re.compile(_TO)
 
@@ -185,7 +186,7 @@ def _range_ends(text: str, pieces: list[Piece], taken: bytearray) -> list[Piece]
             found += [_end_piece(match, rest, taken) for match in (after, before) if match is not None]
         elif piece.fields.keys() >= {"H"}:
             after = _END_HOUR.match(text, piece.end)
-            if after is not None and 1 <= int(after["H"]) <= 12:
+            if after is not None and 1 <= int(after["H"]) <= (24 if after["mark"] else 12):
                 found.append(_end_piece(after, {}, taken))
     return [piece for piece in found if piece is not None]
 
@@ -269,7 +270,7 @@ _PAIRS = tuple(
         ("m y Y Mo", "d part wk", False),
         ("part wk d", "m y Y Mo d", False),
         ("wd W D d m y we", "dp", False),
-        ("dp D", "H M pm", False),
+        ("dp D", "H M S pm", False),
         ("dp", "D wd W", False),
     )
 )

@@ -233,7 +233,7 @@ ENGLISH = table(
     ),
     at_number(
         "colon",
-        r"(?<![a-z0-9_.:])(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)(?::[0-5]\d)?(?![\d:%])(?!\.\d)",
+        r"(?<![a-z0-9_.:])(?P<hour>[01]?\d|2[0-4]):(?P<minute>[0-5]\d)(?::(?P<sec>[0-5]\d))?(?![\d:%])(?!\.\d)",
         read_clock,
     ),
     row(

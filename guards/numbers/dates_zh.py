@@ -16,7 +16,10 @@ from seatrial.guards.numbers.words_en import two_digit_year, valid
 _Z = r"(?:\d{1,2}|[一二三四五六七八九十]{1,3})"
 _ZY = r"(?:\d{4}|[零一二三四五六七八九](?: ?[零一二三四五六七八九]){3})"
 _NO_DIGIT = r"(?<![\d.])"
-_NO_NUMBER = r"(?<![\d.,/零一二三四五六七八九十百千万])"
+# Behind a number no other begins, but behind a weekday one does: 周四14点.
+_NO_NUMBER = (
+    r"(?:(?<![\d.,/零一二三四五六七八九十百千万])|(?<=周[一二三四五六])(?=\d)|(?<=期[一二三四五六])(?=\d))"
+)
 _NOT_DAY = (
     r"(?![线楼院厅门馆机车店仓桌房桥码会工文令选种球通公站台航井厂泊卫列探火高元本语报圆式企系资股床位员机])"
 )
@@ -176,6 +179,7 @@ _FEAST = "|".join(sorted(_FEASTS, key=len, reverse=True))
 
 # A number, with a space between its digits or not, and the unit or sign that makes it part of a date.
 _LIKELY = r"[\d零一二两三四五六七八九十](?: ?[\d零一二两三四五六七八九十])* ?[年月日号点时天周星个季礼./-]"
+_TENS = r"[二三四五]?十[一二三四五六七八九]?(?![几多个余万])"  # 五点五十: no decimal has a 十
 CHINESE = table(
     row(
         "节",
@@ -271,7 +275,7 @@ CHINESE = table(
     ),
     at_number(
         "点",
-        rf"{_NO_NUMBER}(?<![第几两])(?P<dp>)(?P<hour>{_Z}|两) ?点(?P<tail>钟|整|半|[一三]刻|零?{_Z} ?分)(?!之)",
+        rf"{_NO_NUMBER}(?<![第几两])(?P<dp>)(?P<hour>{_Z}|两) ?点(?P<tail>钟|整|半|[一三]刻|零?{_Z} ?分|{_TENS})(?!之)",
         _clock,
     ),
     at_number(

@@ -17,7 +17,7 @@ _SUM = re.compile(
     r"\b(?:total\w*|combined|altogether|in all|sum|together|overall)\b|合计|共计|总计|一共|总共|共有|累计|总额|加起来|共"  # noqa: E501
 )
 _DIFFERENCE = re.compile(
-    r"\b(?:difference|gap|increase\w*|decrease\w*|rose|grew|fell|dropped|more|less|fewer|up|down|sav(?:e|es|ed|ing)s?|extra)\b"
+    r"\b(?:difference|gap|increase\w*|decrease\w*|rose|grew|fell|dropped|more|less|fewer|up|down|sav(?:e|es|ed|ing)s?|extra|add(?:s|ed)?)\b"
     r"|差额|相差|多出|少了|多了|增加|减少|下降|上升|提高|节省|差"
 )
 _RATIO = re.compile(r"\b(?:times|twice|double\w*|triple\w*|half|percent|share|rate|ratio)\b|%|倍|占|比例|率")

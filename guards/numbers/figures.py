@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
+from seatrial.guards.numbers.context import counted_nouns
 from seatrial.guards.numbers.digits import Numeral
 from seatrial.guards.numbers.draft import Draft, finish, from_numeral
 from seatrial.guards.numbers.pairs import read_compound, read_mixed, read_pair, read_range
-from seatrial.guards.numbers.quantity import Quantity
+from seatrial.guards.numbers.quantity import COUNT, PERCENT, Quantity
 from seatrial.guards.numbers.single import read_single
 
 _PAIR_REACH = 16  # characters between the two numbers of a fraction, a ratio or a score
@@ -15,7 +17,28 @@ _PAIR_REACH = 16  # characters between the two numbers of a fraction, a ratio or
 
 def read_figures(text: str, folded: str, numerals: list[Numeral]) -> list[Quantity]:
     """Figures of a folded text in order, each numeral used once."""
-    return [finish(text, draft) for draft in _Reader(folded, numerals).drafts()]
+    drafts = list(_Reader(folded, numerals).drafts())
+    for index in range(1, len(drafts)):
+        _share_percent(folded, drafts, index)
+    return [finish(text, draft) for draft in drafts]
+
+
+_CHANGE = re.compile(
+    r",? ?(?:up |down )?(?:from|to|versus|vs\.?|compared (?:with|to)|against) ?"
+    r"|[，,]? ?(?:从|由|到|至|[升增涨提降跌减][高长至到为]{1,2}|对比?) ?"
+)
+
+
+def _share_percent(folded: str, drafts: list[Draft], index: int) -> None:
+    """ "64 percent from 32", 从32升到64%: a bare number beside a percentage that it changes from or to."""
+    first, second = drafts[index - 1], drafts[index]
+    if {first.kind, second.kind} != {PERCENT, COUNT} or not 0 < second.start - first.end <= 16:
+        return
+    place = index if second.kind == COUNT else index - 1
+    bare = drafts[place]
+    said = folded[first.end : second.start]
+    if bare.unit is None and not counted_nouns(folded, bare.end) and _CHANGE.fullmatch(said):
+        drafts[place] = bare._replace(kind=PERCENT, unit="%")
 
 
 class _Reader:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from decimal import Decimal
 
@@ -13,6 +14,12 @@ from seatrial.guards.numbers.source import Match, Source, units_agree
 
 
 def otherwise(quantity: Quantity, name: str, value: Decimal, summary: str, source: Source) -> Match:
+    clock = source.timed.get(value) if name == "time" else None
+    if clock is not None:
+        return Match("written otherwise", clock)
+    points = _points(quantity, name, value, summary, source)
+    if points is not None:
+        return Match("ambiguous", points)
     opposite = [q for q in source.by_value.get((name, -value), []) if value]
     if opposite:
         # A loss of 300 is -300: the word on the positive side does what the minus does on the other.
@@ -21,6 +28,8 @@ def otherwise(quantity: Quantity, name: str, value: Decimal, summary: str, sourc
             for q in opposite
         ]
         return Match("written otherwise" if -1 in words else "other sign", opposite[0])
+    if quantity.kind == COUNT and quantity.text in source.strings:
+        return Match("written otherwise", source.strings[quantity.text])
     ambiguous = _second_reading(quantity, name, source)
     if ambiguous is not None:
         return Match("ambiguous", ambiguous)
@@ -40,12 +49,26 @@ def otherwise(quantity: Quantity, name: str, value: Decimal, summary: str, sourc
     return Match("not found", source.nearest(name, value))
 
 
+_POINTS = re.compile(r"(?<! percentage)(?: points?\b|个点)")
+
+
+def _points(quantity: Quantity, name: str, value: Decimal, summary: str, source: Source) -> Quantity | None:
+    """Points may be percentage points: "1.5 points" for 150 bp, 2% where the source says 两个点."""
+    if quantity.kind == COUNT and _POINTS.match(summary, quantity.span[1]):
+        return next(iter(source.by_value.get(("points", value), [])), None)
+    if name == "share":
+        return next((q for q in source.by_value.get(("points", value), []) if q.text.endswith("个点")), None)
+    return None
+
+
 def _second_reading(quantity: Quantity, name: str, source: Source) -> Quantity | None:
     """1.234 may be a thousand, and a bracketed amount may be negative: the other reading, when the source
     has it."""
     value = quantity.value or Decimal(0)
     kinds = dict(quantity.other)
     others = ([value * 1000] if "thousands" in kinds else []) + ([-value] if "negative" in kinds else [])
+    if quantity.unit == "m" and quantity.text[-2:-1].isdigit():  # 2.1m may be metres or millions
+        others.append(value * 10**6)
     for other in others:
         found = source.by_value.get((name, other)) or source.plain.get(abs(other))
         if found:

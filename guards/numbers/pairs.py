@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from seatrial.guards.numbers.context import counted_nouns
 from seatrial.guards.numbers.digits import Numeral
 from seatrial.guards.numbers.draft import Draft
 from seatrial.guards.numbers.hedges import bound_of
@@ -34,7 +35,8 @@ def read_pair(folded: str, first: Numeral, second: Numeral) -> Draft | None:
     if _FRACTION_OF.fullmatch(gap):
         return _chinese_fraction(folded, first, second)
     if first.form not in ("digits", "zh", "en", "spelled") or first.high is not None or not second.value:
-        return _score(first, second) if _COLON.fullmatch(gap) and first.high is None else None
+        score = _COLON.fullmatch(gap) or _is_score(folded, first, second, gap)
+        return _score(first, second) if score and first.high is None else None
     if (_COLON.fullmatch(gap) and second.form != "en") or _is_score(folded, first, second, gap):
         return _score(first, second)
     whole = first.quantum == second.quantum == 1
@@ -42,9 +44,19 @@ def read_pair(folded: str, first: Numeral, second: Numeral) -> Draft | None:
         return _measured(folded, _fraction(*_signed(folded, first), second.end, second.value))
     if first.value == 1 < second.value <= 1000 and second.quantum <= 100 and _OVER.fullmatch(gap):
         return _fraction(first.start, first.value, second.end, second.value)
+    if gap == " over " and _told_over(folded, first, second):
+        return _fraction(first.start, first.value, second.end, second.value)
     if _OUT_OF.fullmatch(gap) and second.value >= first.value > 0:
         return _fraction(first.start, first.value, second.end, second.value)
     return None
+
+
+def _told_over(folded: str, first: Numeral, second: Numeral) -> bool:
+    """A blood pressure of 142 over 91: two whole numbers of two or three digits, and nothing counted."""
+    if first.form != "digits" or second.form != "digits" or not first.quantum == second.quantum == 1:
+        return False
+    counts = unit_after(folded, second.end) is not None or bool(counted_nouns(folded, second.end))
+    return 10 <= second.value < first.value < 1000 and not counts
 
 
 def _signed(folded: str, numeral: Numeral) -> tuple[int, Decimal]:
@@ -115,6 +127,10 @@ _RANGE_GAP = re.compile(r" ?(?:-|–|~|to|through|up to|至|到|或|or|and|与|�
 _RANGE_CUE = re.compile(
     r"(?:\bbetween|\brange (?:of|from)(?: between)?|\branging from|介于|范围(?:在|为|是)?)[^.。;；\d\n]{0,14}$"  # noqa: E501
 )
+_CHANGED = re.compile(
+    r"(?:(?:减少|增加|增长|提高|提升|下降|下调|上调|降低|上涨|下跌|降|升|涨|跌|减|增)了?"
+    r"|\b(?:rose|fell|grew|dropped|declined|increased|decreased|climbed|slipped))[约 ]?(?:[$€£¥])?$"
+)
 _FROM = re.compile(r"(?:\b(?:from|by)|从|由|自) ?(?:\$|€|£|us\$|¥)?$")
 
 
@@ -128,6 +144,8 @@ def read_range(folded: str, low: Draft, high: Draft) -> Draft | None:
     if len(gap) > 10 or _RANGE_GAP.fullmatch(gap) is None or not _is_range(folded, low, high, gap.strip()):
         return None
     bare = low.kind == COUNT and low.unit is None
+    if low.kind == AMOUNT and _takes_the_currency(folded, low, high, gap.strip()):
+        high = high._replace(kind=AMOUNT, unit=low.unit)  # €80-90 million
     if not bare and (low.kind, low.unit) != (high.kind, high.unit):
         return None
     low = _inherit_scale(folded, low, high)
@@ -135,6 +153,13 @@ def read_range(folded: str, low: Draft, high: Draft) -> Draft | None:
         return None
     quantum = min(low.quantum, high.quantum)
     return high._replace(start=low.start, value=low.value, high=high.value, quantum=quantum, bound=low.bound)
+
+
+def _takes_the_currency(folded: str, low: Draft, high: Draft, word: str) -> bool:
+    """A bare number behind an amount whose sign stands before it, and that counts nothing else."""
+    before = folded[low.start].isdigit() is False and folded[low.end - 1].isdigit()
+    bare = high.kind == COUNT and high.unit is None and not counted_nouns(folded, high.end)
+    return before and bare and word in ("-", "–", "~", "to", "到", "至")
 
 
 def _is_range(folded: str, low: Draft, high: Draft, word: str) -> bool:
@@ -146,6 +171,9 @@ def _is_range(folded: str, low: Draft, high: Draft, word: str) -> bool:
     if word in ("or", "或"):
         return low.kind == COUNT and low.unit is None and high.value - low.value == 1
     if word in ("to", "到", "至"):
+        far = high.value >= 5 * low.value
+        if far and _CHANGED.search(folded, max(0, low.start - 8), low.start):
+            return False  # 减少三千五百万至四亿: by the one, to the other
         return cue or _FROM.search(folded, max(0, low.start - 10), low.start) is None
     return True
 
@@ -202,6 +230,10 @@ def read_compound(folded: str, first: Draft, second: Draft) -> Draft | None:
         second = second._replace(kind=MEASURE, unit="in", end=second.end + 3)
     if first.kind == second.kind and first.kind in (DURATION, MEASURE):
         return _smaller_unit(first, second)
+    if first.unit in ("degree", "C") and not gap and _decimal_said(second):
+        return first._replace(
+            end=second.end, value=first.value + second.value / 10, quantum=Decimal("0.1"), unit=first.unit
+        )
     if first.unit == "m" and not gap and _two_digits(second) and second.kind == COUNT and second.unit is None:
         return second._replace(
             start=first.start, value=first.value + second.value / 100, kind=MEASURE, unit="m"
@@ -218,6 +250,12 @@ def _smaller_unit(first: Draft, second: Draft) -> Draft | None:
     return second._replace(
         start=first.start, value=first.value * (large.factor / small.factor) + second.value
     )
+
+
+def _decimal_said(second: Draft) -> bool:
+    """The 四 of 三十八度四."""
+    bare = second.kind == COUNT and second.unit is None
+    return bare and second.end - second.start == 1 and 0 < second.value < 10
 
 
 def _two_digits(draft: Draft) -> bool:

@@ -17,6 +17,8 @@ def read_clock(found: re.Match[str]) -> dict[str, int] | None:
     hour = number_of(groups["hour"])
     minute = groups.get("minute") or ""
     fields = {"H": hour, "M": number_of(minute.removeprefix("oh ")) if minute else 0}
+    if groups.get("sec"):
+        fields["S"] = int(groups["sec"])
     half = re.sub(r"[ .]", "", groups.get("half") or "")
     if half[:1] in ("a", "p") and half:
         fields |= {"H": hour % 12 + (12 if half[0] == "p" else 0), "pm": int(half[0] == "p")}

@@ -122,7 +122,8 @@ def _decimal(value: Decimal) -> str:
 
 def _calendar_value(fields: dict[str, int]) -> str:
     if "H" in fields:
-        return f"{fields['H'] % 24:02d}:{fields.get('M', 0):02d}"
+        seconds = f":{fields['S']:02d}" if "S" in fields else ""
+        return f"{fields['H'] % 24:02d}:{fields.get('M', 0):02d}{seconds}"
     if fields.keys() & {"y", "m", "d"} and not fields.keys() - {"y", "m", "d", "wd"}:
         year = f"{fields['y']:04d}" if "y" in fields else "XXXX"
         month = f"-{fields['m']:02d}" if "m" in fields else "-XX" if "d" in fields else ""

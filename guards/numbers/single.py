@@ -17,7 +17,7 @@ from seatrial.guards.numbers.units import AFTER, Unit, classifier_after, currenc
 _SIGN = re.compile(r"(?:(?<![\w)%.,])-|(?:\b(?:minus|negative) )|零下|负)$")
 _SIGN_ENDS = frozenset("-负下 ")
 _LEXICAL = re.compile(
-    r"一(?:起|些|样|方|片|步|点(?!钟|半)|头|身|路|行|番|手)|(?<=[统唯单逐之均归合专划同惟])一"
+    r"一(?:起|些|样|方|片|步|点(?!钟|半|[零一二三四五六七八九])|头|身|路|行|番|手)|(?<=[统唯单逐之均归合专划同惟])一"
     r"|十[一二三四]五(?=规划|期间|时期|以来|末|初|开局|收官|目标|发展|纲要|[”』」])|十分(?!钟|之)|万一|十足|一一|万万|千千|百百"
     r"|千万(?=别|不|要|注|记|得)|百分(?!之)|十一(?=黄金周|假期|期间|长假|前后|国庆|节)"
 )
@@ -47,11 +47,23 @@ def read_single(folded: str, numeral: Numeral) -> Draft | None:
     if negative:
         high = None if draft.high is None else -draft.high
         draft = draft._replace(start=start, value=-draft.value, high=high)
-    draft = _with_unit(folded, _with_more(folded, draft))
+    draft = _below_zero(folded, _with_unit(folded, _with_more(folded, draft)))
     if draft.kind == COUNT and not _counts(folded, draft):
         return None
     bound = draft.bound or bound_of(folded, draft.start, draft.end)
     return draft._replace(bound=bound) if bound else draft
+
+
+def _below_zero(folded: str, draft: Draft) -> Draft:
+    """机场-8度: between words, where spaces part nothing, a hyphen before degrees is a minus."""
+    before = folded[draft.start - 2 : draft.start] if draft.start >= 2 else ""
+    if draft.unit not in ("degree", "C", "F") or before[1:] != "-" or draft.value < 0:
+        return draft
+    word = "\u4e00" <= before[0] <= "\u9fff" and before[0] not in _NUMERAL_ENDS
+    return draft._replace(start=draft.start - 1, value=-draft.value) if word and draft.high is None else draft
+
+
+_NUMERAL_ENDS = frozenset("零一二三四五六七八九十百千万亿度至到")
 
 
 # --- accountant's brackets ------------------------------------------------------------------------

@@ -69,6 +69,12 @@ def base_value(quantity: Quantity, value: Decimal | None) -> Decimal | None:
     return value
 
 
+def length_s(quantity: Quantity) -> Decimal:
+    """A clock time with seconds, read as a length of time."""
+    parts = dict(quantity.fields)
+    return Decimal(parts["H"] * 3600 + parts.get("M", 0) * 60 + parts["S"])
+
+
 class Source:
     """The source's figures, indexed by family and value."""
 
@@ -78,6 +84,7 @@ class Source:
         self.quantities = quantities
         self.calendar = Calendar(q for q in quantities if q.kind in CALENDAR)
         self.strings: dict[str, Quantity] = {}
+        self.timed: dict[Decimal, Quantity] = {}  # 2:18:47 may also be how long something took, in seconds
         self.by_value: dict[tuple[str, Decimal], list[Quantity]] = defaultdict(list)
         self.plain: dict[Decimal, list[Quantity]] = defaultdict(list)
         self.ranges: dict[str, list[Quantity]] = defaultdict(list)
@@ -88,6 +95,8 @@ class Source:
             self._add(quantity)
 
     def _add(self, quantity: Quantity) -> None:
+        if quantity.kind == TIME and quantity.field("S") is not None:
+            self.timed.setdefault(length_s(quantity), quantity)
         if quantity.string:
             self.strings.setdefault(quantity.string, quantity)
         if quantity.value is None:

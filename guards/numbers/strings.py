@@ -14,6 +14,7 @@ from seatrial.guards.numbers.blocks import Block, bits
 
 _ALONE = r"(?<![a-z0-9.,])"  # no letter, digit or separator right before
 _MONTHS = "jan|feb|mar|apr|may|jun|jul|aug|sept?|oct|nov|dec"
+_NEAR_YEAR = r"(?:end|mid|early|late|pre|post|since|until|circa)-(?:19|20)\d\d\b"  # end-2027 is no code
 _CURRENCIES = "us|usd|eur|gbp|rmb|cny|hkd|jpy|aud|cad|sgd|chf|krw|inr|twd|rs|rm"
 _NUMBER = (
     r" ?(?P<n>[+(]{0,2}\d[\d ()/.-]{1,22}\d(?: ?(?:x|ext\.?) ?\d{1,6})?|\d{2,}|[零一二三四五六七八九幺]{3,})"
@@ -25,7 +26,7 @@ _CUES = (
     r"(?= (?:number|no\b|code|#|id\b)))"
     r"(?: (?:number|no|code|id|is))*\.?[ :#]{0,3}(?<![a-z](?=\d))"
     r"|#"
-    r"|(?:电话|手机号|手机|分机|热线|传真|房间|会议室|订单|工单|编号|航班|车牌|密码|验证码|邮编|账号|卡号|尾号|门牌"
+    r"|(?:电话|手机号|手机|转?分机|(?<=\d)转|热线|传真|房间|会议室|订单|工单|编号|航班|车牌|密码|验证码|邮编|账号|卡号|尾号|门牌"
     r"|序列号|型号|单号|学号|工号)(?:号码|号)?(?:是|为|:|：| |是:)?)"
 )
 # "call", "order" and the like are verbs too: they need a number that is long.
@@ -55,13 +56,16 @@ _RULES = [
         ("grouped", _ALONE + r"(?:00\d{8,13}|0\d{8,11})(?![\d.])"),
         ("grouped", r"(?<![a-z0-9.])(?:(?:00)?86[- ])?1[3-9]\d(?:[ -]?\d{4}){2}(?!\d)"),
         ("grouped", _ALONE + r"\d{3}[ )]\d{3}[- ]\d{4}(?!\d)"),
-        ("grouped", _ALONE + r"(?:0\d{2,3}[- ]\d{7,8}|[48]00[- ]\d{3,4}[- ]\d{3,4})(?!\d)"),
+        (
+            "grouped",
+            _ALONE + r"(?:0\d{2,3}[- ]\d{7,8}|[48]00(?:[- ]\d{3,4}[- ]\d{3,4}|\d{7}))(?![\d万亿千元人])",
+        ),
         ("grouped", r"(?<![a-z0-9.])(?:\(\d{3}\) ?|\d{3}[-.])\d{3}[-.]\d{4}(?!\d)"),
         ("grouped", r"(?<![a-z0-9.-])\d{3}-\d{4}(?![\d-])"),
         # Codes: letters and digits in one word, with or without a hyphen; no quarter, month or currency.
         (
             "code",
-            rf"(?<![a-z0-9_])(?=[a-z0-9-]*\d)(?![qh][1-4]\b)(?!(?:{_MONTHS})-?\d)(?!(?:{_CURRENCIES})\d)"
+            rf"(?<![a-z0-9_])(?=[a-z0-9-]*\d)(?![qh][1-4]\b)(?!(?:{_MONTHS})-?\d)(?!(?:{_CURRENCIES})\d)(?!{_NEAR_YEAR})"
             r"(?:[a-z]{1,6}-?\d[a-z0-9]*(?:-[a-z0-9]+)*)(?![a-z0-9_])",
         ),
         (
@@ -79,7 +83,7 @@ _RULES = [
             r"(?<![零一二三四五六七八九十百千万亿幺])(?=[零一二三四五六七八九 ]*幺)"
             r"[零一二三四五六七八九幺](?: ?[零一二三四五六七八九幺]){2,}",
         ),
-        ("spaced", _ALONE + r"\d(?: \d){3,}(?![a-z0-9_.,%])"),
+        ("spaced", _ALONE + r"\d(?: \d){3,}(?![a-z0-9_%]|[.,]\d)"),
     )
 ]
 

@@ -85,7 +85,7 @@ _CLASSIFIERS = {
     "case": "件 宗 起 桩 单 笔 例 票 案",
     "document": "份 张 页 本 篇 册 封 部 幅 条 款 章 行 字 句 段 稿",
     "vehicle": "辆 台 架 艘 列 部 枚 门 艇 匹 头 只 支 根 把 块 盏 颗 粒 株 棵 朵 片",
-    "time": "次 届 回 场 轮 期 局 遍 趟 场次 班 班次 节 集 季 步 盘 任 级 代",
+    "time": "次 届 回 场 轮 期 局 遍 趟 场次 班 班次 节 集 季 步 盘 任 级 代 针 剂 顿 餐 圈",
     "score": "分 点 票 胜 平 负 球 环 席",
     "place": "层 楼 号 市 省 县 区 国 村 镇 乡 岛",
     "container": "箱 包 瓶 杯 盒 袋 桶 罐 吨位 排 队 床 亩次 组人",
@@ -152,13 +152,18 @@ def _chinese_unit(text: str, end: int) -> tuple[Unit, int] | None:
     return None
 
 
+# Measure words that begin other words: 回购, 包括.
+_OTHER_WORDS = {"回": "购收报复归应顾", "包": "括含", "批": "准评复", "支": "付持出援", "排": "除放"}
+
+
 def classifier_after(text: str, end: int) -> tuple[str, int] | None:
     """The Chinese measure word at `end` and where it ends."""
     start = end + 1 if text[end : end + 1] == " " else end
     for length in (2, 1):
         word = text[start : start + length]
         if word in CLASSIFIERS:
-            return word, start + length
+            other = text[start + length : start + length + 1]
+            return None if other and other in _OTHER_WORDS.get(word, "") else (word, start + length)
     return None
 
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.guards.numbers.blocks import _BITS, _SEARCHES, Block, Table
-from seatrial.guards.numbers.dates_en import ENGLISH
+from seatrial.guards.numbers.dates_en import ENGLISH, YEARS
 from seatrial.guards.numbers.dates_zh import CHINESE
 from seatrial.guards.numbers.en import GLUED, glued
 from seatrial.guards.numbers.hedges import _AFTER, _before, bound_of
@@ -95,6 +95,9 @@ def test_a_sign_that_is_there_is_never_called_absent(parts: list[str], gap: str)
         and (latin or name not in ("address", "half", "halfday", "past"))
     ]
     assert missed == []
+    for row in (*ENGLISH.rows, *CHINESE.rows, *YEARS.rows):
+        needs, _, pattern, _ = row
+        assert pattern.search(text) is None or block.has(needs), (text, pattern.pattern)
 
 
 @given(st.text(alphabet="twohundredthousandmillion -x五", max_size=60))
