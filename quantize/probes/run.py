@@ -71,10 +71,12 @@ def run_probes(
     threads: int | None = None,
 ) -> dict[str, Any]:
     """Run every page of the plan that is not in `folder` yet; the summary of all of them."""
-    jobs = plan.jobs(_longest_context(reference, candidate))
+    longest = _longest_context(reference, candidate)
+    jobs = plan.jobs(longest)
     if not jobs:
         raise UserError(
-            "every context of the probes is longer than the model allows: leave the probes out (--no-probes)"
+            f"every context of the probes is longer than the model allows ({longest} tokens): "
+            "leave out --quick and --full"
         )
     file = folder / FILE
     done = {row["page"]: row for row in _finished(file)}
@@ -92,7 +94,8 @@ def run_probes(
                 _append(file, done[job.name])
             spent += job.context
         progress("copy probes", 1.0)
-    return summarize([done[job.name] for job in jobs], plan.name)
+    found = summarize([done[job.name] for job in jobs], plan.name)
+    return {**found, "contexts_left_out": sorted({c for c, _ in plan.pages} - {job.context for job in jobs})}
 
 
 def _longest_context(*bundles: Bundle) -> int | None:

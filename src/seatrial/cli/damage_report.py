@@ -178,8 +178,26 @@ def _limits_of_sight(console: Console, report: DamageReport) -> None:
         )
     else:
         console.print("too few documents or tokens for any verdict: give more texts with --text")
-    copies = report.minimum_detectable()["copies"]
-    if copies is not None and math.isfinite(copies):
-        console.print(f"smallest change of the copy rate that it would have shown: {100 * copies:.1f} points")
     if report.probes is None:
         console.print("copying was not tested: add --quick or --full")
+    else:
+        _limits_of_probes(console, report.probes)
+
+
+def _limits_of_probes(console: Console, probes: Mapping[str, Any]) -> None:
+    """The smallest change of the copy rate that would have shown, over all probes and of one kind."""
+    everything = probes["all"]["minimum_detectable"]
+    told = "none at this size" if everything is None else f"{100 * everything:.0f} points"
+    console.print(
+        f"smallest change of the copy rate that would have shown (power 80 %): {told} over all probes"
+    )
+    by_kind = {kind: cell["minimum_detectable"] for kind, cell in probes["kind"].items()}
+    seen = ", ".join(f"{kind} {100 * least:.0f}" for kind, least in by_kind.items() if least is not None)
+    blind = ", ".join(kind for kind, least in by_kind.items() if least is None)
+    if seen:
+        console.print(f"of one kind, points: {seen}")
+    if blind:
+        console.print(f"of these kinds no change would have shown: {blind}")
+    if probes["contexts_left_out"]:
+        left_out = ", ".join(map(str, probes["contexts_left_out"]))
+        console.print(f"contexts longer than the model allows were left out: {left_out} tokens")

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from seatrial.guards.operating import Fired, Judged
     from seatrial.guards.tune import RuleRow, TuneResult
 
+# Without frames the widest table fits 80 columns.
+_PLAIN: dict[str, Any] = {"title_justify": "left", "box": None, "pad_edge": False, "padding": (0, 1, 0, 0)}
+
 
 def document(
     result: TuneResult, policies: Sequence[PolicyResult], device: str, written: Path | None
@@ -124,7 +127,7 @@ def _told(interval: Interval) -> str:
 def _rule_table(rows: Sequence[RuleRow], rate: float) -> Any:
     from rich.table import Table
 
-    table = Table(title=f"Rules, thresholds at {rate:.0%} false stops", title_justify="left")
+    table = Table(title=f"Rules, thresholds at {rate:.0%} false stops", **_PLAIN)
     for name in ("rule", "AUROC", "95 %", "above", "caught", "false stops"):
         table.add_column(name, justify="left" if name == "rule" else "right")
     for row in rows:
@@ -132,7 +135,7 @@ def _rule_table(rows: Sequence[RuleRow], rate: float) -> Any:
         table.add_row(
             row.rule,
             f"{area.value:.3f}",
-            f"{area.low:.3f} to {area.high:.3f}" if math.isfinite(area.low) else "-",
+            f"{area.low:.3f}-{area.high:.3f}" if math.isfinite(area.low) else "-",
             f"{row.threshold:.3f}" if math.isfinite(row.threshold) else "-",
             f"{row.caught:.1%}",
             f"{row.false_stops:.1%}",
@@ -143,7 +146,7 @@ def _rule_table(rows: Sequence[RuleRow], rate: float) -> Any:
 def _group_table(result: TuneResult) -> Any:
     from rich.table import Table
 
-    table = Table(title="The recommended setting by group", title_justify="left")
+    table = Table(title="The recommended setting by group", **_PLAIN)
     for name in ("group", "runs", "label", "stopped"):
         table.add_column(name, justify="left" if name in ("group", "label") else "right")
     for group in result.groups:
@@ -155,8 +158,8 @@ def _group_table(result: TuneResult) -> Any:
 def _policy_table(policies: Sequence[PolicyResult], device: str) -> Any:
     from rich.table import Table
 
-    table = Table(title=f"Per summary, by policy, on {device}", title_justify="left")
-    for name in ("policy", "seconds", "wrong figures and names shown", "extractive"):
+    table = Table(title=f"Per summary, by policy, on {device}", **_PLAIN)
+    for name in ("policy", "seconds", "wrong figures shown", "extractive"):
         table.add_column(name, justify="left" if name == "policy" else "right")
     for row in policies:
         table.add_row(row.policy, f"{row.seconds:.2f}", f"{row.wrong_shown:.2f}", f"{row.extractive:.0%}")

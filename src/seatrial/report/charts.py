@@ -176,7 +176,7 @@ def _point(phase: str, flops: float, read_bytes: float, seconds: float) -> Spec:
 
 def intervals(rows: Sequence[dict[str, Any]], title: str, *, log: bool = False) -> Spec:
     """Low-mid-high as a bar with a dot, one row each; rows have label, low, mid, high and `bad`."""
-    shown = [row for row in rows if all(_finite(row.get(key)) for key in ("low", "mid", "high"))]
+    shown = drawable(rows)
     scale: Spec = {"type": "log"} if log else {"zero": False}
     axis = {"labelOverlap": "greedy", "labelSeparation": 8}
     x: Spec = {"type": "quantitative", "title": title, "scale": scale, "axis": axis}
@@ -198,6 +198,11 @@ def intervals(rows: Sequence[dict[str, Any]], title: str, *, log: bool = False) 
             },
         ],
     }
+
+
+def drawable(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that have a whole interval."""
+    return [row for row in rows if all(_finite(row.get(key)) for key in ("low", "mid", "high"))]
 
 
 def roc(rules: Sequence[dict[str, Any]], say: Words) -> Spec:

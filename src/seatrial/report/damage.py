@@ -5,10 +5,46 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from seatrial.report.charts import drawable, intervals
 from seatrial.report.figures import DASH
 from seatrial.report.words import Speaker
 
 Table = dict[str, Any]
+
+
+VERDICTS = {"concentrates": "fail", "cannot tell": "warn", "does not concentrate": "ok", "none": "ok"}
+
+
+def damage_verdict(data: dict[str, Any], say: Speaker) -> tuple[str, str]:
+    """(tone, sentence): which classes have each verdict, the most serious first."""
+    by_verdict: dict[str, list[str]] = {verdict: [] for verdict in VERDICTS}
+    for name, found in data["classes"].items():
+        if found["concentration"] is not None:
+            by_verdict[found["verdict"]].append(say.term(name))
+    told = [(verdict, names) for verdict, names in by_verdict.items() if names]
+    sentence = "; ".join(f"{say.term(verdict)}: {', '.join(names)}" for verdict, names in told)
+    return VERDICTS[told[0][0]] if told else "warn", sentence or say("damage_unseen")
+
+
+def damage_charts(data: dict[str, Any], say: Speaker) -> list[tuple[str, dict[str, Any], str]]:
+    """(title, specification, note): added NLL by class, and the ratio to other tokens of the same entropy."""
+    kinds = data["classes"].items()
+    bad = lambda found: found["verdict"] == "concentrates"
+    added = [_row(say.term(name), found["nll_delta"], bad(found)) for name, found in kinds]
+    ratios = [
+        _row(say.term(name), found["concentration"]["ratio"], bad(found))
+        for name, found in kinds
+        if found["concentration"]
+    ]
+    shown = [
+        (say("damage"), added, "NLL Δ", say("damage_note")),
+        (say("concentration"), ratios, say("times_other"), say("concentration_note")),
+    ]
+    return [(title, intervals(rows, axis), note) for title, rows, axis, note in shown if drawable(rows)]
+
+
+def _row(label: str, found: dict[str, Any], bad: bool) -> dict[str, Any]:
+    return {"label": label, "bad": bad, "low": found["low"], "mid": found["value"], "high": found["high"]}
 
 
 def damage_tables(data: dict[str, Any], say: Speaker) -> list[Table]:
@@ -35,7 +71,20 @@ def damage_notes(data: dict[str, Any], say: Speaker) -> list[str]:
         )
     ]
     told = ", ".join(f"{say.term(name)} {excess:.0%}" for name, excess in seen.items() if excess is not None)
-    return [*notes, f"{say('damage_seen')} {told}", *data.get("warnings", [])]
+    notes.append(f"{say('damage_seen')} {told}" if told else say("damage_unseen"))
+    if data.get("probes"):
+        notes += _probe_notes(data["probes"], say)
+    return [*notes, *data.get("warnings", [])]
+
+
+def _probe_notes(probes: dict[str, Any], say: Speaker) -> list[str]:
+    """The smallest change of the copy rate that would have shown, over all and of one kind."""
+    cells = {say("all_copies"): probes["all"], **probes["kind"]}
+    points = {name: cell["minimum_detectable"] for name, cell in cells.items()}
+    told = ", ".join(
+        f"{name} {DASH if least is None else round(100 * least)}" for name, least in points.items()
+    )
+    return [f"{say('copies_seen')} {told}"]
 
 
 def _classes(classes: dict[str, Any], say: Speaker, title: str) -> Table:

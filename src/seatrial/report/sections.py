@@ -10,7 +10,7 @@ from textwrap import shorten
 from typing import Any
 
 from seatrial.report import charts
-from seatrial.report.damage import damage_notes, damage_tables
+from seatrial.report.damage import damage_charts, damage_notes, damage_tables, damage_verdict
 from seatrial.report.figures import interval, milliseconds, seconds, size
 from seatrial.report.load import Result
 from seatrial.report.marks import lines_of, pair_marks
@@ -266,21 +266,15 @@ def _plans(result: Result, _key: str, say: Speaker) -> Section:
 
 def _damage(result: Result, _key: str, say: Speaker) -> Section:
     data = result.data
-    rows = [
-        {
-            "label": say.term(name),
-            "bad": found["verdict"] == "concentrates",
-            **_as_interval(found["nll_delta"]),
-        }
-        for name, found in data["classes"].items()
-    ]
+    tone, verdict = damage_verdict(data, say)
     return {
-        "verdict": f"{_heading(data['candidate'])} / {_heading(data['reference'])}",
+        "tone": tone,
+        "verdict": verdict,
         "cards": [
-            {"name": say("reference"), "value": str(data["reference"].get("provenance", ""))},
-            {"name": say("candidate"), "value": _heading(data["candidate"])},
+            {"name": say(role), "value": f"{_heading(data[role])}: {data[role].get('provenance', '')}"}
+            for role in ("reference", "candidate")
         ],
-        "charts": [_chart(say("damage"), charts.intervals(rows, "NLL Δ"), say("damage_note"))],
+        "charts": [_chart(*one) for one in damage_charts(data, say)],
         "tables": damage_tables(data, say),
         "notes": damage_notes(data, say),
     }
@@ -288,10 +282,6 @@ def _damage(result: Result, _key: str, say: Speaker) -> Section:
 
 def _heading(bundle: dict[str, Any]) -> str:
     return " ".join(str(bundle[key]) for key in ("name", "weights", "kv") if bundle.get(key))
-
-
-def _as_interval(figure: dict[str, Any]) -> dict[str, Any]:
-    return {"low": figure["low"], "mid": figure["value"], "high": figure["high"]}
 
 
 def _tune(result: Result, _key: str, say: Speaker) -> Section:
