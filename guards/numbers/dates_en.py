@@ -15,6 +15,7 @@ from seatrial.guards.numbers.blocks import (
 from seatrial.guards.numbers.read_clock_en import (
     read_clock,
     read_clock_before,
+    read_clock_of_day,
     read_compact_clock,
     read_hour,
     read_hour_of_range,
@@ -39,6 +40,7 @@ from seatrial.guards.numbers.read_dates_en import (
     read_numeric,
     read_ordinal_period,
     read_part_of_day,
+    read_part_of_period,
     read_period,
     read_quarter,
     read_relative,
@@ -129,7 +131,7 @@ ENGLISH = table(
         read_week_number,
     ),
     row(
-        "period nth",
+        "period",
         rf"\b(?:the )?(?P<n>\d{{1,2}}(?:st|nd|rd|th)|{ORDINALS}|last) (?P<unit>week|month) (?:of|in)(?= )",
         read_ordinal_period,
     ),
@@ -176,6 +178,17 @@ ENGLISH = table(
         rf"\b(?:the )?(?P<part>early|mid|late|beginning of|start of|middle of|end of)[ -](?:the )?"
         rf"(?=(?:19|20)\d\d|{'|'.join(MONTH_NAMES)}|(?:this|next|last) (?:year|month))",
         read_early,
+    ),
+    row(
+        "early period",
+        r"\b(?:the )?(?P<part>end|beginning|start|middle) of (?:the )?(?P<unit>year|quarter|month|week)\b",
+        read_part_of_period,
+    ),
+    row(
+        "dayparts",
+        rf"(?<![a-z0-9_.:/$€£-])(?P<hour>\d{{1,2}}|{WORD_NUMBER})(?:[:.](?P<minute>[0-5]\d))?(?: o'? ?clock)? (?:in the|at)"
+        r" (?P<half>morning|afternoon|evening|night)\b",
+        read_clock_of_day,
     ),
     at_number(
         "halfday digit",

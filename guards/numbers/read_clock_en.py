@@ -32,6 +32,16 @@ def read_compact_clock(found: re.Match[str]) -> dict[str, int] | None:
     return valid({"H": hour % 12 + (12 if pm else 0), "M": int(found["minute"]), "pm": int(pm)})
 
 
+def read_clock_of_day(found: re.Match[str]) -> dict[str, int] | None:
+    """Ten in the morning, 8 at night; the small hours belong to the night and to the morning."""
+    hour = number_of(found["hour"])
+    if not 1 <= hour <= 12:
+        return None
+    early = found["half"] == "morning" or (found["half"] == "night" and (hour <= 5 or hour == 12))
+    minute = int(found["minute"] or 0)
+    return {"H": hour % 12 + (0 if early else 12), "M": minute, "pm": int(not early)}
+
+
 def read_clock_before(found: re.Match[str]) -> dict[str, int] | None:
     """The first time of "1-3 pm" and "11-1pm": the half of the second, unless it would lie behind it."""
     first, second = int(found["hour"]), int(found["second"])

@@ -142,6 +142,12 @@ def read_early(found: re.Match[str]) -> dict[str, int]:
     }
 
 
+def read_part_of_period(found: re.Match[str]) -> dict[str, int]:
+    """The end of the year is that of this year."""
+    part = {"end": 3, "middle": 2}.get(found["part"], 1)
+    return {PERIODS[found["unit"]]: 0, "part": part}
+
+
 def read_century(found: re.Match[str]) -> dict[str, int]:
     return {"cent": number_of(found[1])}
 
@@ -174,9 +180,7 @@ def read_month_alone(found: re.Match[str]) -> dict[str, int] | None:
     """ "may" and "march" are words too, and short names need a cue."""
     word = found["m"].rstrip(".")
     cue = _MONTH_CUE.search(found.string, max(0, found.start() - 9), found.start())
-    if cue is None and re.match(
-        rf" ?(?:-|to) ?(?:{'|'.join(MONTHS)})\b", found.string[found.end() : found.end() + 14]
-    ):
+    if re.match(rf" ?(?:-|to) ?(?:{'|'.join(MONTHS)})\b", found.string[found.end() : found.end() + 14]):
         return {"m": MONTHS[word]}
     if (len(word) <= 3 or word in ("march", "august")) and cue is None:
         return None

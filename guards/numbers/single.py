@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from seatrial.guards.numbers.context import counted_nouns
 from seatrial.guards.numbers.digits import SCALES, Numeral
 from seatrial.guards.numbers.draft import Draft, from_numeral
 from seatrial.guards.numbers.hedges import bound_of
@@ -50,8 +51,24 @@ def read_single(folded: str, numeral: Numeral) -> Draft | None:
     draft = _below_zero(folded, _with_unit(folded, _with_more(folded, draft)))
     if draft.kind == COUNT and not _counts(folded, draft):
         return None
+    if (
+        draft.kind == COUNT
+        and draft.form == "en"
+        and 2000 <= draft.value < 2050
+        and _year_said(folded, draft)
+    ):
+        return draft._replace(form="year")
     bound = draft.bound or bound_of(folded, draft.start, draft.end)
     return draft._replace(bound=bound) if bound else draft
+
+
+_YEAR_CUE = re.compile(r"\b(?:in|since|until|till|by|before|after|of|from) $")
+
+
+def _year_said(folded: str, draft: Draft) -> bool:
+    """In two thousand and fifteen: nothing is counted, and a word before says when."""
+    bare = draft.unit is None and not counted_nouns(folded, draft.end) and draft.value != 2000
+    return bare and _YEAR_CUE.search(folded, max(0, draft.start - 8), draft.start) is not None
 
 
 def _below_zero(folded: str, draft: Draft) -> Draft:
