@@ -2,13 +2,13 @@
 
     python bench/decode.py --threads 2 --rounds 5
     python bench/decode.py --llama-python PATH   # a Python that has a natively built llama-cpp-python
-    python bench/decode.py --genai FOLDER        # what `python -m onnxruntime_genai.models.builder` made, int4
+    python bench/decode.py --genai FOLDER        # int4, by `python -m onnxruntime_genai.models.builder`
 
 The true peer is a native build of llama.cpp (`CMAKE_ARGS="-DGGML_NATIVE=ON" pip install --no-binary :all:
-llama-cpp-python`) with flash attention, the better of fp16 and q8_0 KV at each context. Without one the
-xllamacpp wheel stands in, an AVX2 build that flatters everyone else; the output says which it was. Ratios
-are medians over rounds of ours / theirs within a round; a round in which the bandwidth probe moved is
-dropped.
+llama-cpp-python`) with flash attention, the better of fp16 and q8_0 KV at each context; a prompt is read with
+fp16, since a q8_0 cache makes that much slower. Without a native build the xllamacpp wheel stands in, an AVX2
+build that flatters everyone else; the output says which it was. Ratios are medians over rounds of theirs / ours
+within a round; a round in which the bandwidth probe moved is dropped.
 """
 
 from __future__ import annotations
