@@ -7,8 +7,8 @@
 The true peer is a native build of llama.cpp (`CMAKE_ARGS="-DGGML_NATIVE=ON" pip install --no-binary :all:
 llama-cpp-python`) with flash attention, the better of fp16 and q8_0 KV at each context; a prompt is read with
 fp16, since a q8_0 cache makes that much slower. Without a native build the xllamacpp wheel stands in, an AVX2
-build that flatters everyone else; the output says which it was. Ratios are medians over rounds of theirs / ours
-within a round; a round in which the bandwidth probe moved is dropped.
+build that flatters everyone else; the output says which it was. Ratios are medians over rounds of
+theirs / ours within a round; a round in which the bandwidth probe moved is dropped.
 """
 
 from __future__ import annotations
