@@ -26,7 +26,7 @@ from seatrial.quantize.texts import LANGUAGES, calibration_text, evaluation_text
 from seatrial.simulate.prepare import ensure_bundle
 
 TOKENS = 4096
-HEADROOMS: dict[Granularity, list[float]] = {"channel": [1.0, 1.25, 1.5, 2.0, 3.0], "tensor": [1.0, 1.5]}
+HEADROOMS: dict[Granularity, list[float]] = {"channel": [1.0, 1.1, 1.25, 1.5, 2.0], "tensor": [1.0, 1.25]}
 
 
 def tokens_for(count: int) -> list[int]:
@@ -41,7 +41,7 @@ def headroom(bundle: Bundle) -> None:
         Session(bundle, capacity=2048, weights="mapped") as reference,
         tempfile.TemporaryDirectory() as scratch,
     ):
-        peaks = peaks_of(reference, [tokenizer.encode(calibration_text(x)) for x in LANGUAGES], [512])
+        peaks = peaks_of(reference, [tokenizer.encode(calibration_text(x)) for x in LANGUAGES])
         print(
             f"{'':10}{'headroom':>9}{'bits':>5}"
             + "".join(f"{'KL ' + x:>10}{'top ' + x:>8}" for x in LANGUAGES)

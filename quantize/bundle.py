@@ -22,6 +22,7 @@ from seatrial.export.session import Session
 from seatrial.export.session_graph import load_graph
 from seatrial.export.tokenizer import Tokenizer
 from seatrial.quantize.agreement import Agreement, compare
+from seatrial.quantize.balance import BalancedReader, balance, find_folds
 from seatrial.quantize.kv_cache import (
     KV_BITS,
     Granularity,
@@ -32,7 +33,7 @@ from seatrial.quantize.kv_cache import (
     scales_from,
 )
 from seatrial.quantize.liveness import inspect_cache, inspect_run, inspect_weights
-from seatrial.quantize.moments import second_moments
+from seatrial.quantize.moments import balanced_moments, second_moments
 from seatrial.quantize.planning import plan_mixed
 from seatrial.quantize.provenance import provenance_of, refuse_quantized
 from seatrial.quantize.recipe import KEPT, Recipe, recipe_for
@@ -44,8 +45,6 @@ from seatrial.quantize.weights import Progress, WeightReport, quantize_weights, 
 
 # A model where less than this share of the weight bytes became small is not "quantized".
 WEIGHT_FLOOR = 0.9
-# Lengths at which the cache is calibrated: early positions and rotated later ones differ.
-_LENGTHS = (64, 512)
 
 
 @dataclass(frozen=True)
@@ -156,7 +155,7 @@ def _fill(
     with ExitStack() as stack:
         started = time.perf_counter()
         provenance = provenance_of(job.found, job.reader)
-        report = _store_weights(job, model, folder / DATA)
+        report, balanced_inputs = _store_weights(job, model, folder / DATA)
         seconds["weights"] = time.perf_counter() - started
         reference = stack.enter_context(_reference(job.bundle))
         scales = _calibrate(job, reference, seconds)
@@ -181,6 +180,7 @@ def _fill(
         refused=report.refused,
         formats=report.formats,
         tied=report.tied,
+        balanced_inputs=balanced_inputs,
         sizes=_sizes(job.bundle.folder, folder),
         agreement=agreement,
         provenance=provenance.text(),
@@ -191,23 +191,29 @@ def _fill(
     )
 
 
-def _store_weights(job: _Job, model: onnx.ModelProto, data: Path) -> WeightReport:
-    """Quantized as the recipe says, or copied tensor by tensor."""
+def _store_weights(job: _Job, model: onnx.ModelProto, data: Path) -> tuple[WeightReport, int]:
+    """Quantized as the recipe says, or copied tensor by tensor; and how many inputs were evened out."""
     if job.recipe is None:
         copied = quantize_weights(model, Survey(), job.reader, recipe_for("int8"), data)
-        return replace(copied, of=job.found.of, weight_elements=job.found.weight_elements)
-    moments = second_moments(job.bundle) if "gptq" in job.recipe.algorithms() else None
-    return quantize_weights(
-        model, job.found, job.reader, job.recipe, data, moments=moments, progress=job.progress
+        return replace(copied, of=job.found.of, weight_elements=job.found.weight_elements), 0
+    job.progress("balancing", None)
+    folds = find_folds(model, job.found, job.recipe) if job.recipe.balanced else []
+    evened = balance(job.bundle, folds)
+    moments = None
+    if "gptq" in job.recipe.algorithms():
+        moments = balanced_moments(second_moments(job.bundle), evened.factors)
+    reader = BalancedReader(model, job.bundle.folder, evened)
+    report = quantize_weights(
+        model, job.found, reader, job.recipe, data, moments=moments, progress=job.progress
     )
+    return report, len(folds)
 
 
 def _reference(bundle: Bundle) -> Session:
     """The float model on its mapped file: no second copy of the weights in memory."""
-    longest = 1 + max(_LENGTHS)
     tokenizer = Tokenizer.load(bundle.folder)
-    needed = max(longest, *(tokenizer.count(evaluation_text(language)) for language in LANGUAGES))
-    return Session(bundle, capacity=needed, weights="mapped")
+    texts = [text(language) for language in LANGUAGES for text in (calibration_text, evaluation_text)]
+    return Session(bundle, capacity=max(map(tokenizer.count, texts)), weights="mapped")
 
 
 def _calibrate(job: _Job, reference: Session, seconds: dict[str, float]) -> KvScales | None:
@@ -216,7 +222,7 @@ def _calibrate(job: _Job, reference: Session, seconds: dict[str, float]) -> KvSc
     started = time.perf_counter()
     job.progress("calibrating the KV cache", None)
     texts = [job.tokenizer.encode(calibration_text(language)) for language in LANGUAGES]
-    peaks = peaks_of(reference, texts, _LENGTHS)
+    peaks = peaks_of(reference, texts)
     scales = scales_from(peaks, bits=KV_BITS[job.kv], granularity=job.granularity)
     seconds["calibration"] = time.perf_counter() - started
     return scales

@@ -7,7 +7,7 @@ own: an estimate that ranks well and is checked by measuring the result.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from seatrial.errors import UserError
 from seatrial.quantize.recipe import Format, Recipe
@@ -81,7 +81,7 @@ def _choice(groups: list[Group], high: list[str]) -> Choice:
     )
 
 
-def recipe_of(choice: Choice, low: Format, high: Format, head: Format) -> Recipe:
-    """The recipe that a choice stands for."""
+def recipe_of(choice: Choice, base: Recipe, high: Format) -> Recipe:
+    """The recipe that a choice stands for: `base` with the chosen groups in the high format."""
     exceptions: Mapping[str, Format] = {name: high for name in choice.high if name != "head"}
-    return Recipe(body=low, head=head, groups=exceptions)
+    return replace(base, groups=exceptions)

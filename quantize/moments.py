@@ -7,6 +7,8 @@ near the size of a single matrix.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import onnx
 from numpy.typing import NDArray
@@ -41,6 +43,18 @@ def second_moments(bundle: Bundle, threads: int | None = None) -> dict[str, NDAr
             rows = values.reshape(-1, values.shape[-1]).astype(np.float32, copy=False)
             moments[name] = moments.get(name, np.float32(0)) + rows.T @ rows
     return moments
+
+
+def balanced_moments(
+    moments: Mapping[str, NDArray[np.float32]], factors: Mapping[str, NDArray[np.float64]]
+) -> dict[str, NDArray[np.float32]]:
+    """The moments of inputs that were divided by `factors` (K,)."""
+    return {
+        name: (values / np.outer(factors[name], factors[name])).astype(np.float32)
+        if name in factors
+        else values
+        for name, values in moments.items()
+    }
 
 
 def _pieces(bundle: Bundle) -> list[list[int]]:

@@ -41,7 +41,7 @@ def plan_mixed(
         choice = by_size(groups, int(target_mb * MEGABYTE) - fixed_bytes)
     else:
         choice = by_kl(groups, float(target_kl or 0.0))
-    return recipe_of(choice, low, high, base.head), choice
+    return recipe_of(choice, base, high), choice
 
 
 def _eight_bit_algorithm(body: Format) -> str:

@@ -12,6 +12,8 @@ from seatrial.errors import UserError
 from seatrial.quantize.packing import check_format
 from seatrial.quantize.rounding import ALGORITHMS
 
+# Raised when the same options make other bytes, so that bundles kept from before are made anew.
+GENERATION = 2
 # Weights that stay as they are, in a bundle whose cache alone is quantized.
 KEPT = "fp32"
 WEIGHTS = ("int4", "int8", "mixed", KEPT)
@@ -57,6 +59,7 @@ class Recipe:
     body: Format
     head: Format
     groups: Mapping[str, Format] = field(default_factory=dict)
+    balanced: bool = True  # even out the inputs of matmuls first, see balance.py
 
     def algorithms(self) -> set[str]:
         """The algorithms that some matrix is quantized with."""
@@ -73,6 +76,7 @@ def recipe_for(
     symmetric: bool = True,
     algorithm: str = "rtn",
     head_bits: int | None = None,
+    balanced: bool = True,
 ) -> Recipe:
     """The recipe behind `--weights int4|int8`; the head gets 8 bits unless told otherwise."""
     if weights not in ("int4", "int8"):
@@ -80,4 +84,5 @@ def recipe_for(
     body = Format(4 if weights == "int4" else 8, block, symmetric, algorithm)
     # GPTQ has no inputs to calibrate an embedding on: the head is rounded to nearest.
     head_algorithm = "rtn" if algorithm == "gptq" else algorithm
-    return Recipe(body=body, head=replace(body, bits=head_bits or 8, algorithm=head_algorithm))
+    head = replace(body, bits=head_bits or 8, algorithm=head_algorithm)
+    return Recipe(body=body, head=head, balanced=balanced)

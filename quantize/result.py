@@ -60,6 +60,7 @@ class QuantizeResult:
     provenance: str
     checks: tuple[Check, ...]
     kv_cache: Mapping[str, Any] = field(default_factory=dict)
+    balanced_inputs: int = 0
     seconds: Mapping[str, float] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
@@ -80,6 +81,7 @@ class QuantizeResult:
                 "formats": dict(self.formats),
                 "tied": self.tied,
             },
+            "balanced_inputs": self.balanced_inputs,
             "kv_cache": dict(self.kv_cache),
             "sizes": dict(self.sizes),
             "agreement": {language: found.to_json() for language, found in self.agreement.items()},

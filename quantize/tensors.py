@@ -32,6 +32,10 @@ class TensorReader:
         self._tensors = {tensor.name: tensor for tensor in model.graph.initializer}
         self._maps: dict[str, NDArray[np.uint8]] = {}
 
+    def dtype(self, name: str) -> np.dtype:
+        """The type of one initializer."""
+        return helper.tensor_dtype_to_np_dtype(self._tensors[name].data_type)
+
     def read(self, name: str) -> NDArray:
         """The values of one initializer in its own type and shape."""
         tensor = self._tensors[name]

@@ -115,7 +115,7 @@ def quantize_weights(
             stored_bytes += packed.nbytes
             if users.targets:
                 read_bytes += packed.nbytes
-                read_float_bytes += reader.read(weight).nbytes
+                read_float_bytes += users.elements * reader.dtype(weight).itemsize
             formats[choice.name()] = formats.get(choice.name(), 0) + 1
             if progress is not None:
                 progress("quantizing weights", (done + 1) / len(jobs))
@@ -176,7 +176,7 @@ def _scale_type(reader: TensorReader, weight: str, users: _Users) -> np.dtype:
     """Scales have the type of the activations."""
     if users.targets:
         return helper.tensor_dtype_to_np_dtype(users.targets[0].float_type)
-    return reader.read(weight).dtype
+    return reader.dtype(weight)
 
 
 def _moments_of(users: _Users, moments: SecondMoments | None, choice: Format) -> NDArray[np.floating] | None:

@@ -22,6 +22,7 @@ from seatrial.errors import UserError
 from seatrial.export.bundle import INFO, Bundle, open_bundle
 from seatrial.export.cache import cache_folder
 from seatrial.export.source import Source, resolve
+from seatrial.quantize.recipe import GENERATION
 
 Progress = Callable[[str, float | None], None]
 
@@ -92,16 +93,14 @@ def check_formats(weights: str | None, kv: str | None) -> None:
 
 
 def _quantized(fp32: Bundle, folder: Path, weights: str, kv: str, progress: Progress | None) -> Bundle:
-    if formats_of(fp32)[0] != "fp32":
+    own_weights, own_kv = formats_of(fp32)
+    if own_weights not in ("fp32", "fp16") or own_kv not in ("fp32", "fp16"):
         raise UserError(
-            f"{fp32.folder} is quantized already ({' weights, '.join(formats_of(fp32))} KV): give the model "
+            f"{fp32.folder} is quantized already ({own_weights} weights, {own_kv} KV): give the model "
             "it was made from, or drop --weights and --kv to run it as it is"
         )
-    if weights == "fp32" and kv != "fp32":
-        raise UserError(f"fp32 weights go with an fp32 KV cache: --kv {kv} needs --weights int8 or int4")
-    return _made(
-        folder / f"{weights}-kv-{kv}", lambda out: _quantize(fp32, out, weights, kv, progress), progress
-    )
+    made = folder / f"{weights}-kv-{kv}.{GENERATION}"
+    return _made(made, lambda out: _quantize(fp32, out, weights, kv, progress), progress)
 
 
 def _made(folder: Path, make: Callable[[Path], Any], progress: Progress | None = None) -> Bundle:

@@ -22,6 +22,7 @@ def quantize(
     asymmetric: bool = typer.Option(False, "--asymmetric", help="Store a zero point with every scale."),
     algorithm: str = typer.Option("rtn", help="rtn, k_quant, hqq or gptq."),
     head_bits: int = typer.Option(8, help="Bits of head and embedding: 8 or 4."),
+    balance: bool = typer.Option(True, help="Even out the inputs of matmuls before rounding."),
     op: list[str] | None = typer.Option(None, "--op", help="Kind of matmul to quantize; may be repeated."),
     kv_per_tensor: bool = typer.Option(False, "--kv-per-tensor", help="One cache scale per tensor."),
     target_mb: float | None = typer.Option(None, help="Size that mixed weights may take, in MB."),
@@ -50,6 +51,7 @@ def quantize(
         symmetric=not asymmetric,
         algorithm=algorithm,
         head_bits=head_bits,
+        balanced=balance,
     )
     if curve:
         return _curve(Path(bundle), Path(out), kv, json, quiet)
