@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,7 +10,7 @@ import typer
 from seatrial.errors import EXIT_CHECK_FAILED, EXIT_DONE, UserError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from seatrial.quantize.damage.documents import Document
     from seatrial.quantize.damage.report import DamageReport
@@ -64,6 +62,7 @@ def damage(
     from dataclasses import replace
 
     from seatrial.cli.output import print_json, strict
+    from seatrial.cli.progress import stage_progress
     from seatrial.export.bundle import open_bundle
     from seatrial.quantize.damage.run import Settings, measure_damage
     from seatrial.quantize.damage.verdicts import parse_limits
@@ -86,7 +85,7 @@ def damage(
 
         check_ready(html, lang)
     documents = _documents(text, echo)
-    with _progress(quiet) as progress:
+    with stage_progress(quiet) as progress:
         report = measure_damage(open_bundle(reference), open_bundle(candidate), documents, settings, progress)
     document = strict(report.to_json())
     if html is not None:
@@ -118,43 +117,6 @@ def _documents(names: Sequence[str] | None, echo: bool) -> list[Document] | None
     if not found:
         raise UserError(f"there is no text in {', '.join(names)}: give UTF-8 .txt files")
     return [echoed(document) for document in found] if echo else found
-
-
-@contextmanager
-def _progress(quiet: bool) -> Iterator[Callable[[str, float | None], None]]:
-    """A bar per stage on stderr, with the time left; nothing when `quiet`."""
-    if quiet:
-        yield lambda _what, _share: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        Progress,
-        TaskID,
-        TaskProgressColumn,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        # The speed is averaged over minutes: pages of 512 and of 4096 tokens take turns.
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), speed_estimate_period=600) as bars:
-        tasks: dict[str, TaskID] = {}
-
-        def report(what: str, share: float | None) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what, total=1.0)
-            bars.update(tasks[what], completed=share or 0.0)
-
-        yield report
 
 
 def _exit_code(report: DamageReport, limits: Sequence[Limit]) -> int:

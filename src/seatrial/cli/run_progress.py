@@ -11,7 +11,7 @@ from typing import Self
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.progress import BarColumn, TextColumn
+from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 from rich.text import Text
 
@@ -100,9 +100,11 @@ class Progress(Hooks):
         self._task_name = name
         self._bars = Bars(
             TextColumn("{task.description:<8}"),
-            BarColumn(bar_width=16),
+            BarColumn(bar_width=8),
             TextColumn("{task.fields[told]}"),
+            TimeRemainingColumn(compact=True),
             console=self._console,
+            speed_estimate_period=120,
         )
         self._task = self._bars.add_task(name, total=of, told="")
         self._live = Live(self._view(), console=self._console, transient=True, refresh_per_second=8)
