@@ -274,33 +274,50 @@ def machine() -> str:
 def cost(threads: int | None, rounds: int, count: int) -> None:
     """Both prefills alone against the whole measurement, document by document, alternating.
 
-    Wall time and processor time: the second is that of a machine which does other things as well.
+    Between the two stands reading with the logits of every position, which a comparison needs and a prefill
+    leaves out: what is above that is labels, KL and NLL. Wall time and processor time: the second is that of
+    a machine which does other things as well. With an int8 cache a prefill reads in float, while damage must
+    read through the rounded cache to see what that does.
     """
-    fp32, int4 = (
-        ensure_bundle(None, weights="fp32", kv="fp32"),
-        ensure_bundle(None, weights="int4", kv="int8"),
-    )
-    tokenizer = Tokenizer.load(fp32.folder)
+    fp32 = ensure_bundle(None, weights="fp32", kv="fp32")
     documents = interleaved(26)[:count]
-    capacity = max(tokenizer.count(d.text) for d in documents)
     label_text(documents[-1].text)  # loads the Chinese tagger, once for a run of any length
-    ratios = []
+    for kv in ("fp32", "int8"):
+        candidate = ensure_bundle(None, weights="int4", kv=kv)
+        ratios = np.median(_cost_rounds(fp32, candidate, documents, threads, rounds), axis=0)
+        for name, (rows, whole) in zip(("wall", "processor"), ratios.T, strict=True):
+            print(
+                f"int4 weights, {kv} KV, {name}, of both prefills: logits of every position {rows:.2f}, "
+                f"all {whole:.2f} (limit 1.5), so labels, KL and NLL {whole - rows:.2f}"
+            )
+
+
+def _cost_rounds(
+    fp32: Bundle, candidate: Bundle, documents: Sequence[Document], threads: int | None, rounds: int
+) -> list[np.ndarray]:
+    """(rows, whole) over (wall, processor) of each round but the first, which warms up."""
+    tokenizer = Tokenizer.load(fp32.folder)
+    capacity = max(tokenizer.count(d.text) for d in documents)
+    found = []
     with (
         Session(fp32, capacity=capacity, threads=threads) as left,
-        Session(int4, capacity=capacity, threads=threads) as right,
+        Session(candidate, capacity=capacity, threads=threads) as right,
     ):
-        for round_ in range(rounds + 1):
-            alone, whole = np.zeros(2), np.zeros(2)
+        for _ in range(rounds + 1):
+            seconds = np.zeros((3, 2))
             for document in documents:
                 ids = tokenizer.encode(document.text)
-                alone += _timed(lambda ids=ids: [_prefill(session, ids) for session in (left, right)])
-                whole += _timed(lambda d=document: score_document(d, left, right, tokenizer))
-            if round_:  # the first warms up
-                ratios.append(whole / alone)
-                print(f"prefill of both {alone[0]:.2f} s, measured {whole[0]:.2f} s (wall)", flush=True)
-                print(f"prefill of both {alone[1]:.2f} s, measured {whole[1]:.2f} s (processor)", flush=True)
-    wall, processor = np.median(ratios, axis=0)
-    print(f"median ratio {wall:.3f} wall, {processor:.3f} processor (limit 1.5)")
+                seconds[0] += _timed(lambda ids=ids: [_prefill(each, ids) for each in (left, right)])
+                seconds[1] += _timed(lambda ids=ids: [_every_row(each, ids) for each in (left, right)])
+                seconds[2] += _timed(lambda d=document: score_document(d, left, right, tokenizer))
+            found.append(seconds[1:] / seconds[0])
+            print(f"  seconds {np.round(seconds[:, 0], 2)}", file=sys.stderr, flush=True)
+    return found[1:]
+
+
+def _every_row(session: Session, ids: Sequence[int]) -> None:
+    for _ in session.score_chunks(ids, chunk=forced.ROWS):
+        pass
 
 
 def _prefill(session: Session, ids: Sequence[int]) -> None:
