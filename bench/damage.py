@@ -82,9 +82,19 @@ def interleaved(per_language: int) -> list[Document]:
     return [d for pair in zip(*languages, strict=True) for d in pair][: 2 * per_language]
 
 
-def docs(threads: int | None, per_language: int, factorial_documents: int, left_out: Sequence[str]) -> None:
-    """Measure every format and write the table."""
+def docs(
+    threads: int | None,
+    per_language: int,
+    factorial_documents: int,
+    left_out: Sequence[str],
+    minutes: float | None,
+) -> None:
+    """Measure every format and write the tables; what one part does alone is added when that is known.
+
+    After `minutes` no further document is begun, and the page has those that were read until then.
+    """
     started = time.perf_counter()
+    until = None if minutes is None else started + 60 * minutes
     work = cache_folder() / "damage" / "docs"
     work.mkdir(parents=True, exist_ok=True)
     fp32 = ensure_bundle(None, weights="fp32", kv="fp32")
@@ -94,30 +104,24 @@ def docs(threads: int | None, per_language: int, factorial_documents: int, left_
     stores = {}
     for name, bundle in candidates:
         stores[name] = Store(work / key_of(mark_of(fp32), mark_of(bundle), "rows 1"))
-    noise = _score(fp32, candidates, documents, tokenizer, stores, threads)
+    noise, read = _score(fp32, candidates, documents, tokenizer, stores, threads, until)
+    documents = documents[:read]
+    seconds = sum(json.loads(_times_file(stores, n).read_text(encoding="utf-8")) for n in range(read))
     reports = []
     for name, bundle in candidates:
         settings = Settings(noise=True)
         found = report_of(fp32, bundle, documents, stores[name], noise[name], settings, {})
         reports.append((name, found))
         (work / f"{name}.json").write_text(json.dumps(found.to_json(), default=str), encoding="utf-8")
-    both = dict(candidates)["int4 weights, int8 KV"]
-    parts = (
-        []
-        if not factorial_documents
-        else run_factorial(
-            fp32,
-            both,
-            documents[: 2 * factorial_documents],
-            tokenizer,
-            work / key_of(mark_of(fp32), mark_of(both), "factorial"),
-            _say,
-            window=forced.WINDOW,
-            draws=2000,
-            threads=threads,
-        )
+    write_docs(reports, [], 0, seconds)
+    if not factorial_documents:
+        return
+    both, some = dict(candidates)["int4 weights, int8 KV"], documents[: 2 * factorial_documents]
+    place = work / key_of(mark_of(fp32), mark_of(both), "factorial")
+    parts = run_factorial(
+        fp32, both, some, tokenizer, place, _say, window=forced.WINDOW, draws=2000, threads=threads
     )
-    write_docs(reports, parts, time.perf_counter() - started)
+    write_docs(reports, parts, len(some), seconds)
 
 
 def _say(what: str, share: float | None) -> None:
@@ -131,8 +135,9 @@ def _score(
     tokenizer: Tokenizer,
     stores: dict[str, Store],
     threads: int | None,
-) -> dict[str, dict[str, list]]:
-    """Rows of every document that is not stored yet, and the noise of every bundle."""
+    until: float | None,
+) -> tuple[dict[str, dict[str, list]], int]:
+    """Rows of every document that is not stored yet; the noise of every bundle, and how many were read."""
     capacity = max(tokenizer.count(d.text) for d in documents) + len(tokenizer.prefix_ids())
     ids = tokenizer.encode(documents[0].text)
     noise: dict[str, dict[str, list]] = {}
@@ -149,10 +154,22 @@ def _score(
             noise[name] = {"reference": own, "candidate": found}
         for number, document in enumerate(documents):
             _say("documents", number / len(documents))
+            kept = _times_file(stores, number).is_file()
+            if not kept and until is not None and time.perf_counter() > until:
+                return noise, number
+            begun = time.perf_counter()
             for name, candidate in opened.items():
                 if not stores[name].has(number):
                     stores[name].write(number, score_document(document, reference, candidate, tokenizer))
-    return noise
+            if not kept:
+                spent = time.perf_counter() - begun
+                _times_file(stores, number).write_text(json.dumps(spent), encoding="utf-8")
+    return noise, len(documents)
+
+
+def _times_file(stores: dict[str, Store], number: int) -> Path:
+    """Where it stands how many seconds a document took, all formats together; it is there when all are."""
+    return next(iter(stores.values())).folder / f"seconds-{number}.json"
 
 
 def _noise_once(file: Path, bundle: Bundle, session: Session, ids: Sequence[int]) -> list[Noise]:
@@ -163,25 +180,29 @@ def _noise_once(file: Path, bundle: Bundle, session: Session, ids: Sequence[int]
     return [Noise(**row) for row in json.loads(file.read_text(encoding="utf-8"))]
 
 
-def write_docs(reports: Sequence[tuple[str, DamageReport]], parts: Sequence[dict], seconds: float) -> None:
+def write_docs(
+    reports: Sequence[tuple[str, DamageReport]], parts: Sequence[dict], of: int, seconds: float
+) -> None:
     """Put the tables between the marks of the page."""
     text = PAGE.read_text(encoding="utf-8")
     before, rest = text.split(BEGIN)
     _, after = rest.split(END)
-    table = "\n".join(tables(reports, parts, seconds))
+    table = "\n".join(tables(reports, parts, of, seconds))
     part = PAGE.with_suffix(".part")
     part.write_text(f"{before}{BEGIN}\n\n{table}\n\n{END}{after}", encoding="utf-8")
     part.replace(PAGE)
     print(f"wrote {PAGE.relative_to(ROOT)}")
 
 
-def tables(reports: Sequence[tuple[str, DamageReport]], parts: Sequence[dict], seconds: float) -> list[str]:
-    """Markdown: by class, language and format; then whole items; then one part at a time."""
+def tables(
+    reports: Sequence[tuple[str, DamageReport]], parts: Sequence[dict], of: int, seconds: float
+) -> list[str]:
+    """Markdown: by class, language and format; whole items; one part at a time on `of` documents."""
     first = reports[0][1]
     lines = [
         f"Measured {date.today().isoformat()} on {machine()}, {first.tokens:,} tokens of "
         + " and ".join(f"{n} documents ({language})" for language, n in first.documents.items())
-        + f", in {seconds / 60:.0f} minutes. Reference: {first.reference.provenance}.",
+        + f". Reference: {first.reference.provenance}. Reading took {seconds / 60:.0f} minutes.",
         "",
     ]
     for language in ("en", "zh"):
@@ -193,7 +214,7 @@ def tables(reports: Sequence[tuple[str, DamageReport]], parts: Sequence[dict], s
             tokens = first.languages[language][name].tokens
             lines.append(f"| {name} | {tokens:,} | " + " | ".join(cells) + " |")
         lines.append("")
-    return [*lines, *_verdicts(reports), *_items(reports), *_parts(parts)]
+    return [*lines, *_verdicts(reports), *_items(reports), *_parts(parts, of)]
 
 
 def _cell(found) -> str:
@@ -217,9 +238,8 @@ def _verdicts(reports: Sequence[tuple[str, DamageReport]]) -> list[str]:
         cells = []
         for _, report in reports:
             found = report.classes[name]
-            cells.append(
-                f"{found.verdict} (p {found.p_adjusted:.3f}; seen from +{found.compared.detectable:.0%})"
-            )
+            tested = f" (p {found.p_adjusted:.3f}; seen from +{found.compared.detectable:.0%})"
+            cells.append(f"{found.verdict}{tested if found.enough else ''}")
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     floors = ", ".join(f"{name} {report.floor:.1e}" for name, report in reports)
     return [*lines, "", f"Noise floors, KL in nats: {floors}.", ""]
@@ -245,10 +265,11 @@ def _items(reports: Sequence[tuple[str, DamageReport]]) -> list[str]:
     return [*lines, "", "Damaged figures and the number guard: " + "; ".join(told) + ".", ""]
 
 
-def _parts(parts: Sequence[dict]) -> list[str]:
+def _parts(parts: Sequence[dict], of: int) -> list[str]:
     if not parts:
         return []
-    lines = ["### One part at a time (int4 weights, int8 head, int8 KV): KL in nats, en / zh", ""]
+    title = "### One part at a time (int4 weights, int8 head, int8 KV): KL in nats, en / zh"
+    lines = [title, "", f"From the float reference, on the first {of} of the documents above.", ""]
     lines += ["| part | " + " | ".join(SHOWN) + " |", "|---|" + "---|" * len(SHOWN)]
     for row in parts:
         cells = [
@@ -373,11 +394,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="rounds of --cost after the first")
     parser.add_argument("--documents", type=int, default=26, help="documents of each language for --docs")
     parser.add_argument("--factorial-documents", type=int, default=14, help="the same for one part at a time")
+    parser.add_argument("--minutes", type=float, help="--docs begins no further document after so long")
     given = parser.parse_args()
     if given.memory_of:
         memory_of(given.memory_of)
     if given.docs:
-        docs(given.threads, given.documents, given.factorial_documents, given.without)
+        docs(given.threads, given.documents, given.factorial_documents, given.without, given.minutes)
     if given.cost:
         cost(given.threads, given.rounds, given.documents if given.documents < 26 else 8)
     if given.memory:
