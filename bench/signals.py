@@ -4,6 +4,8 @@
 
 Rows of random logits, one at a time as in decoding, one thread. Variants alternate within a round, so that a
 busy machine slows all of them; look at the ratios. "guard" is all that the breakdown guard does for a token.
+Each call is timed right after one of its own kind, and pays for no other's pages. "warm": nothing stands
+between the two; "cold": 48 MB are read, as weights are between two tokens, and the row is written anew.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ def sampled(guard: BreakdownGuard, row: np.ndarray) -> None:
     guard.observe(row, best, best=best)
 
 
-def measured(size: int, rounds: int) -> dict[str, list[float]]:
+def measured(size: int, rounds: int, weights: np.ndarray | None) -> dict[str, list[float]]:
+    """Milliseconds of each variant; `weights` is what is read before each call, None for warm caches."""
     rng = np.random.default_rng(0)
     rows = (rng.standard_normal((8, size)) * 3).astype(np.float32)
     halves = rows.astype(np.float16)
@@ -76,6 +79,10 @@ def measured(size: int, rounds: int) -> dict[str, list[float]]:
     taken: dict[str, list[float]] = {name: [] for name in variants}
     for number in range(rounds):
         for name, variant in variants.items():
+            variant(number % len(rows))
+            if weights is not None:
+                weights.sum()
+                rows[number % len(rows)] = rows[number % len(rows)].copy()
             began = time.perf_counter()
             variant(number % len(rows))
             taken[name].append(1e3 * (time.perf_counter() - began))
@@ -86,13 +93,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=300)
     options = parser.parse_args()
+    weights = np.ones(12_000_000, np.float32)
     for size in SIZES:
-        taken = measured(size, options.rounds)
-        ours = float(np.median(taken["seatrial"]))
-        print(f"\nvocabulary {size}")
-        for name, times in taken.items():
-            middle = float(np.median(times))
-            print(f"  {name:32}{middle:8.3f} ms   x{middle / ours:.2f}   (best {min(times):.3f})")
+        warm, cold = measured(size, options.rounds, None), measured(size, options.rounds // 4, weights)
+        print(f"\nvocabulary {size:<21}{'warm':>8}{'':11}{'cold':>8}")
+        ours = [float(np.median(taken["seatrial"])) for taken in (warm, cold)]
+        for name in warm:
+            middle = [float(np.median(taken[name])) for taken in (warm, cold)]
+            told = (f"{m:8.3f} ms  x{m / o:5.2f}" for m, o in zip(middle, ours, strict=True))
+            print(f"  {name:30}{'  '.join(told)}")
     return 0
 
 

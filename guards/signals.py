@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 
 from seatrial.errors import UserError
 
-_PIECE = 1 << 16  # values: two buffers of them and the row fit into the second-level cache
+_PIECE = (
+    1 << 15
+)  # values: two buffers stay in the second-level cache, and few are cold at a step's first touch
 
 
 def _has_vector_exp2() -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from decimal import Decimal
-from functools import cache
 
 from seatrial.guards.numbers.calendar import compare_calendar
 from seatrial.guards.numbers.compare_values import compare_value
@@ -25,8 +24,7 @@ def compare(quantity: Quantity, summary: str, source: Source) -> Match:
     if quantity.kind == IDENTIFIER:
         return _compare_named(quantity, source) or _compare_string(quantity, source)
     if quantity.kind in CALENDAR:
-        words = cache(lambda: words_around(summary, *quantity.span))  # few dates need them
-        shared = lambda near: len(words() & source.words(near))
+        shared = _Shared(quantity, summary, source)
         reason, nearest = compare_calendar(quantity, source.calendar, source.today, shared=shared)
         if reason == "not found" and quantity.kind == TIME and quantity.field("S") is not None:
             lasting = source.by_value.get(("time", length_s(quantity)))
@@ -49,6 +47,19 @@ def _stretch_s(quantity: Quantity) -> Decimal | None:
     """How long 前两个月 is: the last two months, or the first two of something."""
     ((name, count), *more) = quantity.fields
     return None if more or name not in _STRETCHES else Decimal(abs(count) * _STRETCHES[name])
+
+
+class _Shared:
+    """How many words the sentence of a figure of the source shares with the summary's; few dates ask."""
+
+    def __init__(self, quantity: Quantity, summary: str, source: Source) -> None:
+        self._span, self._summary, self._source = quantity.span, summary, source
+        self._words: frozenset[str] | None = None
+
+    def __call__(self, near: Quantity) -> int:
+        if self._words is None:
+            self._words = words_around(self._summary, *self._span)
+        return len(self._words & self._source.words(near))
 
 
 def _compare_string(quantity: Quantity, source: Source) -> Match:

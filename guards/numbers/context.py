@@ -21,12 +21,16 @@ _DOWN = (
 )
 _CUE = re.compile(f"(?P<up>{_UP})|(?P<down>{_DOWN})")
 _CLAUSE = re.compile(r"[，。;；!?！？、\n(（]|[,.](?!\d)")
+_GOING_ON = re.compile(r" ?(?:至|到|to|at) ?")
 _REACH_BEFORE, _REACH_AFTER = 48, 24
 
 
 def direction(folded: str, start: int, end: int) -> int:
     """+1 or -1 when the clause around [start, end) says up or down, else 0; the nearest word before wins."""
-    left = last_clause(folded[max(0, start - _REACH_BEFORE) : start])
+    reach = folded[max(0, start - _REACH_BEFORE) : start]
+    left = last_clause(reach)
+    if _GOING_ON.fullmatch(left):  # 下降0.2个百分点，至5.1%: the verb stands in the clause before
+        left = last_clause(reach[: max(0, len(reach) - len(left) - 1)])
     before = list(_CUE.finditer(left))
     found = (
         before[-1] if before else _CUE.search(_CLAUSE.split(folded[end : end + _REACH_AFTER], maxsplit=1)[0])

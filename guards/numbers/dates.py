@@ -59,7 +59,7 @@ def _scan(blocks: list[Block], table: Table, taken: bytearray) -> Iterator[Piece
     for block in blocks:
         numbers: list[int] | None = None
         for needs, anchored, pattern, read in table.rows:
-            if needs & block.absent or not block.has(needs):
+            if needs & block.absent or (needs & ~block.present and not block.has(needs)):
                 continue
             if not anchored:
                 matches = pattern.finditer(block.text, block.start, block.end)

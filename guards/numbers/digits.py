@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from decimal import Decimal
+from functools import lru_cache
 from typing import NamedTuple
 
 from seatrial.guards.numbers.units import currency_before
@@ -146,8 +147,13 @@ def _read(found: re.Match[str]) -> Numeral:
 
 def _numeral(start: int, end: int, written: str) -> Numeral:
     mantissa = written.partition("e")[0]
-    quantum = Decimal((0, (1,), -len(mantissa.partition(".")[2])))
-    return Numeral(start, end, Decimal(written), quantum)
+    return Numeral(start, end, Decimal(written), _place(len(mantissa.partition(".")[2])))
+
+
+@lru_cache(maxsize=64)
+def _place(decimals: int) -> Decimal:
+    """What one counts in the last of so many places."""
+    return Decimal((0, (1,), -decimals))
 
 
 def _extended(text: str, original: str, numeral: Numeral) -> Numeral:

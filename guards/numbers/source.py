@@ -44,6 +44,8 @@ class Match:
 
 def family(quantity: Quantity) -> str:
     """What a figure can be compared with: money, share, points, a physical dimension, time, count, ..."""
+    if quantity.kind == COUNT:
+        return COUNT
     if quantity.kind == AMOUNT:
         return "money"
     if quantity.kind == PERCENT or (quantity.kind == RATIO and quantity.unit == "fraction"):
@@ -59,8 +61,8 @@ def family(quantity: Quantity) -> str:
 
 def base_value(quantity: Quantity, value: Decimal | None) -> Decimal | None:
     """`value` in the base unit of its family; fractions become percent."""
-    if value is None:
-        return None
+    if value is None or quantity.kind == COUNT:
+        return value
     if quantity.kind == RATIO and quantity.unit == "fraction":
         return value * 100
     if quantity.kind in (MEASURE, DURATION, BASIS_POINT, PERCENTAGE_POINT):
@@ -88,6 +90,7 @@ class Source:
         self.by_value: dict[tuple[str, Decimal], list[Quantity]] = defaultdict(list)
         self.plain: dict[Decimal, list[Quantity]] = defaultdict(list)
         self.ranges: dict[str, list[Quantity]] = defaultdict(list)
+        self._single: dict[str, list[tuple[Decimal, Quantity]]] = defaultdict(list)  # those that are no range
         self._sorted: dict[str, list[tuple[Decimal, Quantity]]] = {}
         self._nouns: dict[str, list[Quantity]] | None = None
         self._words: dict[tuple[int, int], frozenset[str]] = {}
@@ -107,7 +110,9 @@ class Source:
             return
         self.plain[abs(quantity.value)].append(quantity)
         self.by_value[name, base].append(quantity)
-        if quantity.high is not None:
+        if quantity.high is None:
+            self._single[name].append((base, quantity))
+        else:
             self.ranges[name].append(quantity)
             self.plain[abs(quantity.high)].append(quantity)
 
@@ -130,14 +135,7 @@ class Source:
     def sorted_values(self, name: str) -> list[tuple[Decimal, Quantity]]:
         """(value, figure) of one family in order of value, made when first asked for."""
         if name not in self._sorted:
-            pairs = [
-                (base, q)
-                for (fam, base), found in self.by_value.items()
-                if fam == name
-                for q in found
-                if q.high is None
-            ]
-            self._sorted[name] = sorted(pairs, key=lambda pair: (pair[0], pair[1].span))
+            self._sorted[name] = sorted(self._single[name], key=lambda pair: (pair[0], pair[1].span))
         return self._sorted[name]
 
     def between(self, name: str, low: Decimal, high: Decimal) -> list[Quantity]:

@@ -20,8 +20,9 @@ _NUMBER = (
     r" ?(?P<n>[+(]{0,2}\d[\d ()/.-]{1,22}\d(?: ?(?:x|ext\.?) ?\d{1,6})?|\d{2,}|[零一二三四五六七八九幺]{3,})"
     r"(?!\d|\.\d|%|,\d)"
 )
+# A look at one character first, where most characters begin nothing.
 _CUES = (
-    r"(?:\b(?:phone|telephone|tel|mobile|fax|extension|ext|hotline|room|flight|suite|passcode|zip|serial|badge|locker"
+    r"(?=[#a-z电手转分热传房会订工编航车密验邮账卡尾门序型单学])(?:\b(?:phone|telephone|tel|mobile|fax|extension|ext|hotline|room|flight|suite|passcode|zip|serial|badge|locker"
     r"|(?:order|invoice|ticket|account|card|case|gate|platform|channel|call|cell|pin)"
     r"(?= (?:number|no\b|code|#|id\b)))"
     r"(?: (?:number|no|code|id|is))*\.?[ :#]{0,3}(?<![a-z](?=\d))"
@@ -31,7 +32,7 @@ _CUES = (
 )
 # "call", "order" and the like are verbs too: they need a number that is long.
 _LOOSE_CUES = (
-    r"\b(?:call|dial|cell|order|invoice|ticket|account|card|pin)(?: (?:me|us|him|her|is|at|on))*[ :]{1,2}"
+    r"(?=[acdiopt])\b(?:call|dial|cell|order|invoice|ticket|account|card|pin)(?: (?:me|us|him|her|is|at|on))*[ :]{1,2}"
     r"(?=[\d() +-]*\d{4})"
 )
 # (signs that a stretch must hold, pattern); the group "n" is the string where there is one.
@@ -41,9 +42,9 @@ _RULES = [
         ("address", r"https?://\S+|www\.\S+|[a-z0-9_.+-]{1,64}@[a-z0-9-]+(?:\.[a-z0-9-]+)+"),
         ("cue digit", _CUES + _NUMBER),
         ("cue digits", _LOOSE_CUES + _NUMBER),
-        ("cue digits", r"(?<![\d.])(?P<n>\d{3,5}) ?(?:会议室|房间|号房|室|号楼|航班)"),
+        ("cue digits", r"(?=\d)(?<![\d.])(?P<n>\d{3,5}) ?(?:会议室|房间|号房|室|号楼|航班)"),
         ("grouped", r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])"),
-        ("digit", r"(?<![a-z0-9])(?:v|version |ver\.? ?|release |版本号? ?)(\d+(?:\.\d+)*)(?![a-z0-9])"),
+        ("digit", r"(?=[rv版])(?<![a-z0-9])(?:v|version |ver\.? ?|release |版本号? ?)(\d+(?:\.\d+)*)(?![a-z0-9])"),
         # A version of three parts, unless it can be a date.
         (
             "grouped",
@@ -65,7 +66,7 @@ _RULES = [
         # Codes: letters and digits in one word, with or without a hyphen; no quarter, month or currency.
         (
             "code",
-            rf"(?<![a-z0-9_])(?=[a-z0-9-]*\d)(?![qh][1-4]\b)(?!(?:{_MONTHS})-?\d)(?!(?:{_CURRENCIES})\d)(?!{_NEAR_YEAR})"
+            rf"(?=[a-z])(?<![a-z0-9_])(?=[a-z0-9-]*\d)(?![qh][1-4]\b)(?!(?:{_MONTHS})-?\d)(?!(?:{_CURRENCIES})\d)(?!{_NEAR_YEAR})"
             r"(?:[a-z]{1,6}-?\d[a-z0-9]*(?:-[a-z0-9]+)*)(?![a-z0-9_])",
         ),
         (
