@@ -65,7 +65,7 @@ def plan(
         sustained=sustained,
     )
     measured_Bps = parse_rate(measured_bandwidth) if measured_bandwidth else None
-    plans = _plans(model, device, runtime, job, measured_Bps)
+    plans = _plans(architecture_of(model, quiet), device, runtime, job, measured_Bps)
     document = {"plans": [p.to_json() for p in plans]} if device == "all" else plans[0].to_json()
     if html is not None:
         from seatrial.report import write_document
@@ -80,13 +80,15 @@ def plan(
     return 0
 
 
-def _plans(model: str, device: str, runtime: str | None, job: Any, measured_Bps: float | None) -> list[Plan]:
+def _plans(
+    architecture: Any, device: str, runtime: str | None, job: Any, measured_Bps: float | None
+) -> list[Plan]:
     from seatrial.devices.device import device_names, load_device, with_measured_bandwidth
     from seatrial.devices.runtime import load_runtime
     from seatrial.simulate.fallbacks import rebudgeted, with_fallbacks
     from seatrial.simulate.plan import plan as make_plan
 
-    architecture, plans = architecture_of(model), []
+    plans = []
     for machine in map(load_device, device_names() if device == "all" else [device]):
         engine = load_runtime(runtime or machine.runtime)
         if measured_Bps is None:
@@ -98,14 +100,16 @@ def _plans(model: str, device: str, runtime: str | None, job: Any, measured_Bps:
     return sorted(plans, key=lambda one: one.total_s.mid)
 
 
-def architecture_of(model: str) -> Any:
+def architecture_of(model: str, quiet: bool = True) -> Any:
     """The architecture behind `--model`: `embedded`, a local path, else the config.json of a hub id."""
     from seatrial.export.architecture import architecture_of_hub, read_architecture
 
     if model == "embedded":
+        from seatrial.cli.progress import stage_progress
         from seatrial.export.source import resolve
 
-        return read_architecture(resolve(None).path)
+        with stage_progress(quiet) as progress:
+            return read_architecture(resolve(None, progress=progress).path)
     path = Path(model)
     looks_local = (
         path.exists() or model.startswith((".", "/", "~")) or path.suffix in (".gguf", ".json", ".onnx")
