@@ -112,32 +112,30 @@ def device_json(device: Device) -> dict[str, Any]:
 
 
 def _print_table(found: list[Device]) -> None:
-    from rich.table import Table
-
-    from seatrial.cli.tables import wide_console
+    from seatrial.cli.tables import table_of_names, wide_console
     from seatrial.devices.units import format_bytes, format_rate
 
-    table = Table("device", "name", "memory", "bandwidth", "runtime", "confidence", box=None)
+    console = wide_console()
+    columns = ("device", "name", "memory", "bandwidth", "runtime", "confidence")
+    table, whole = table_of_names(console, *columns, droppable="runtime")
     for device in found:
         table.add_row(
             device.id,
             device.name,
             format_bytes(device.memory_bytes),
             format_rate(device.bandwidth_Bps),
-            device.runtime,
+            *([device.runtime] if whole else []),
             device.confidence,
         )
-    wide_console().print(table)
+    console.print(table)
 
 
 def _print_runtimes(found: list[Runtime]) -> None:
-    from rich.table import Table
+    from seatrial.cli.tables import table_of_names, wide_console
 
-    from seatrial.cli.tables import wide_console
-
-    table = Table(
-        "runtime", "kind", "decode rows", "error", "90 %", "prefill rows", "error", "90 %", box=None
-    )
+    console = wide_console()
+    columns = ("runtime", "kind", "decode rows", "error", "90 %", "prefill rows", "error", "90 %")
+    table, whole = table_of_names(console, *columns, droppable="kind")
     for one in found:
         cells = []
         for rows, chips, error, spread in (
@@ -146,8 +144,8 @@ def _print_runtimes(found: list[Runtime]) -> None:
         ):
             told = "-" if error is None else f"{error:.1%}"
             cells += [f"{rows} on {chips} chips", told, f"{spread.low:.2f} - {spread.high:.2f}"]
-        table.add_row(one.id, one.kind, *cells)
-    wide_console().print(table)
+        table.add_row(one.id, *([one.kind] if whole else []), *cells)
+    console.print(table)
 
 
 def _print_device(device: Device, quiet: bool) -> None:

@@ -168,17 +168,17 @@ def _cells(interval: Interval) -> list[str]:
 
 
 def _print_all(plans: Sequence[Plan]) -> None:
-    from rich.table import Table
-
-    from seatrial.cli.tables import wide_console
+    from seatrial.cli.tables import table_of_names, wide_console
     from seatrial.devices.units import format_bytes, format_time
 
-    table = Table("device", "runtime", "total", "90 %", "prefill", "per token", "peak", "fits", box=None)
+    console = wide_console()
+    columns = ("device", "runtime", "total", "90 %", "prefill", "per token", "peak", "fits")
+    table, whole = table_of_names(console, *columns, droppable="runtime")
     for plan in plans:
         low, mid, high = _cells(plan.total_s)
         table.add_row(
             plan.device.id,
-            plan.runtime.id,
+            *([plan.runtime.id] if whole else []),
             mid,
             f"{low} - {high}",
             format_time(plan.prefill_s.mid),
@@ -186,4 +186,4 @@ def _print_all(plans: Sequence[Plan]) -> None:
             format_bytes(plan.memory.peak_bytes),
             "yes" if plan.fits else "no",
         )
-    wide_console().print(table)
+    console.print(table)
