@@ -121,7 +121,11 @@ def _likest(wanted: dict[str, int], candidates: Candidates) -> Quantity | None:
 
 
 def _assembled(wanted: dict[str, int], candidates: Candidates) -> bool:
-    """The parts stand in the source, but apart: the year in one place, month and day in another."""
+    """The parts stand in the source, but apart: the year in one place, month and day in another; or the
+    weekday beside the day.
+    """
+    if "wd" in wanted and len(wanted) > 1:
+        return _beside(wanted, candidates)
     if "y" not in wanted or len(wanted) < 2:
         return False
     rest = {name: part for name, part in wanted.items() if name != "y"}
@@ -130,6 +134,22 @@ def _assembled(wanted: dict[str, int], candidates: Candidates) -> bool:
         _covers(stated, rest) and stated.get("y") in (None, wanted["y"])
         for stated, candidate in candidates
         if candidate.kind != TIME
+    )
+
+
+_BESIDE = 24  # characters between a weekday and the day that it is
+
+
+def _beside(wanted: dict[str, int], candidates: Candidates) -> bool:
+    rest = {name: part for name, part in wanted.items() if name != "wd"}
+    weekdays = [c for stated, c in candidates if stated.get("wd") == wanted["wd"]]
+    days = [
+        c for stated, c in candidates if _covers(stated, rest) and stated.get("wd") in (None, wanted["wd"])
+    ]
+    return any(
+        0 <= max(day.span[0], weekday.span[0]) - min(day.span[1], weekday.span[1]) <= _BESIDE
+        for weekday in weekdays
+        for day in days
     )
 
 

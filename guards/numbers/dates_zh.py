@@ -154,6 +154,13 @@ def _clock(found: re.Match[str]) -> dict[str, int] | None:
     return valid(fields)
 
 
+def _to(found: re.Match[str]) -> dict[str, int] | None:
+    """差一刻九点, 九点差五分."""
+    hour, left = number_of(found["hour"] or found["hour2"]), found["to"] or found["to2"]
+    minutes = 15 if "刻" in left else number_of(left.rstrip("分 "))
+    return {"H": hour - 1, "M": 60 - minutes} if 1 < hour <= 24 and 0 < minutes < 60 else None
+
+
 def _minute(tail: str) -> int:
     if "半" in tail:
         return 30
@@ -268,6 +275,11 @@ CHINESE = table(
     ),
     row("相对", "|".join(sorted(_RELATIVE, key=len, reverse=True)), _relative),
     row("年代", rf"(?:(?P<c>{_Z}|二十一?) ?世纪)?(?P<d>\d0|[一二三四五六七八九]十) ?年代", _decade),
+    row(
+        "点 差",
+        rf"差(?P<to>一刻|{_Z} ?分) ?(?P<hour>{_Z}|两) ?点|(?P<hour2>{_Z}|两) ?点 ?差(?P<to2>一刻|{_Z} ?分)",
+        _to,
+    ),
     row(
         "时段 点",
         rf"(?P<dp>{_DAY_PART}) ?(?P<hour>{_Z}|两) ?[点时:](?P<tail>钟|整|半|[一三]刻|零?{_Z} ?分?)?(?!之)",

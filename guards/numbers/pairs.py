@@ -12,6 +12,7 @@ from seatrial.guards.numbers.hedges import bound_of
 from seatrial.guards.numbers.quantity import AMOUNT, COUNT, DURATION, MEASURE, ORDINAL, PERCENT, RATIO
 from seatrial.guards.numbers.single import read_sign
 from seatrial.guards.numbers.units import BY_NAME, classifier_after, unit_after
+from seatrial.guards.numbers.zh import DIGITS
 
 _FRACTION_OF = re.compile(r" {0,3}分 {0,3}之 {0,3}")
 _AND_FRACTION = re.compile(r" ?又 ?")
@@ -108,7 +109,9 @@ def _is_score(folded: str, first: Numeral, second: Numeral, gap: str) -> bool:
         return False
     if first.quantum != 1 or second.quantum != 1 or max(first.value, second.value) > 250:
         return False
-    if unit_after(folded, second.end) is not None or classifier_after(folded, second.end) is not None:
+    if unit_after(folded, second.end) is not None:
+        return False
+    if classifier_after(folded, second.end) is not None and folded[second.end] not in "胜负平":
         return False
     before = folded[max(0, first.start - 14) : first.start].rpartition("\n")[2]
     near = before + " " + folded[second.end : second.end + 14].partition("\n")[0]
@@ -215,7 +218,12 @@ _STOP = re.compile(r"\s*(?:$|[.,;:!?)。，；：！？）、]|\s)")
 def read_compound(folded: str, first: Draft, second: Draft) -> Draft | None:
     """2小时32分, 5 feet 10 inches, 12 euros and 50 cents, 15 dollars 50, 三块五, 2米28 as one figure."""
     gap = folded[first.end : second.start]
-    if len(gap) > 7 or _JOIN.fullmatch(gap) is None or first.high is not None or second.high is not None:
+    if len(gap) > 7 or _JOIN.fullmatch(gap) is None or first.high is not None:
+        return None
+    if first.unit == "m" and not gap and _spoken_digits(second):
+        value = first.value + Decimal(_spoken_digits(second)) / 100  # 七十一米三五, where 三五 is no range
+        return first._replace(end=second.end, value=value, quantum=Decimal("0.01"))
+    if second.high is not None:
         return None
     if first.kind in (DURATION, MEASURE) and second.form == "fraction" and "and" in gap:
         value = first.value + second.value  # one hour and a half
@@ -256,6 +264,13 @@ def _decimal_said(second: Draft) -> bool:
     """The 四 of 三十八度四."""
     bare = second.kind == COUNT and second.unit is None
     return bare and second.end - second.start == 1 and 0 < second.value < 10
+
+
+def _spoken_digits(draft: Draft) -> str:
+    """35 for 三五; nothing for what is more or less than two digits said one by one."""
+    bare = draft.kind == COUNT and draft.unit is None and len(draft.string) == 2
+    digits = [str(DIGITS[c]) for c in draft.string if c in DIGITS] if bare else []
+    return "".join(digits) if len(digits) == 2 else ""
 
 
 def _two_digits(draft: Draft) -> bool:

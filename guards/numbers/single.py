@@ -62,7 +62,7 @@ def read_single(folded: str, numeral: Numeral) -> Draft | None:
     return draft._replace(bound=bound) if bound else draft
 
 
-_YEAR_CUE = re.compile(r"\b(?:in|since|until|till|by|before|after|of|from) $")
+_YEAR_CUE = re.compile(r"\b(?:in|since|until|till|before|after) $")
 
 
 def _year_said(folded: str, draft: Draft) -> bool:
@@ -72,12 +72,18 @@ def _year_said(folded: str, draft: Draft) -> bool:
 
 
 def _below_zero(folded: str, draft: Draft) -> Draft:
-    """机场-8度: between words, where spaces part nothing, a hyphen before degrees is a minus."""
+    """机场-8度: between words, where spaces part nothing, a hyphen before degrees is a minus; before money or
+    a percentage (现金流-800万元) it is one or a dash.
+    """
     before = folded[draft.start - 2 : draft.start] if draft.start >= 2 else ""
-    if draft.unit not in ("degree", "C", "F") or before[1:] != "-" or draft.value < 0:
+    if before[1:] != "-" or draft.kind not in (AMOUNT, PERCENT, MEASURE) or draft.value < 0:
         return draft
     word = "\u4e00" <= before[0] <= "\u9fff" and before[0] not in _NUMERAL_ENDS
-    return draft._replace(start=draft.start - 1, value=-draft.value) if word and draft.high is None else draft
+    if not word or draft.high is not None:
+        return draft
+    if draft.unit in ("degree", "C", "F"):
+        return draft._replace(start=draft.start - 1, value=-draft.value)
+    return draft if draft.kind == MEASURE else draft._replace(other=(("negative", 1),))
 
 
 _NUMERAL_ENDS = frozenset("零一二三四五六七八九十百千万亿度至到")

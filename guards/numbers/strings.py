@@ -44,7 +44,10 @@ _RULES = [
         ("cue digits", _LOOSE_CUES + _NUMBER),
         ("cue digits", r"(?=\d)(?<![\d.])(?P<n>\d{3,5}) ?(?:会议室|房间|号房|室|号楼|航班)"),
         ("grouped", r"(?<![\d.])(?:\d{1,3}\.){3}\d{1,3}(?![\d.])"),
-        ("digit", r"(?=[rv版])(?<![a-z0-9])(?:v|version |ver\.? ?|release |版本号? ?)(\d+(?:\.\d+)*)(?![a-z0-9])"),
+        (
+            "digit",
+            r"(?=[rv版])(?<![a-z0-9])(?:v|version |ver\.? ?|release |版本号? ?)(\d+(?:\.\d+)*)(?![a-z0-9])",
+        ),
         # A version of three parts, unless it can be a date.
         (
             "grouped",
