@@ -177,7 +177,8 @@ class Session:
         self._check_room(len(ids))
         tokens = np.asarray(ids, np.int64)
         for start in range(0, len(tokens), chunk):
-            yield self._run_piece(tokens[start : start + chunk], last_only=False).astype(np.float32)
+            rows = self._run_piece(tokens[start : start + chunk], last_only=False)
+            yield rows.astype(np.float32, copy=False)  # a buffer of this piece's own
 
     def kv_rows(self) -> dict[str, NDArray[Any]]:
         """Keys and values read so far, (1, kv_heads, length, head_dim) by the cache input's name, as
