@@ -6,7 +6,6 @@ The one place where set-up, writer, fallbacks and output folder meet. The fallba
 
 from __future__ import annotations
 
-import contextlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -47,7 +46,7 @@ def run(job: RunJob, hooks: Hooks | None = None) -> RunResult:
             try:
                 delivered = course.deliver()
             except (KeyboardInterrupt, SystemExit):
-                _save_partial(job, course)
+                _save_partial(job, course, hooks)
                 raise
     result = build_result(setup, writer, course, delivered, trace)
     return _save(job, result, setup.basis.transcript.text)
@@ -84,9 +83,10 @@ def _try_to_write(path: Path, text: str) -> str | None:
     return None
 
 
-def _save_partial(job: RunJob, course: Course) -> None:
+def _save_partial(job: RunJob, course: Course, hooks: Hooks) -> None:
     """On the way out after an interrupt: a full disk must not hide the interrupt."""
     text = course.partial_text()
-    if text:
-        with contextlib.suppress(OSError):
-            write_atomically(job.out / PARTIAL, text + "\n")
+    if not text:
+        return
+    problem = _try_to_write(job.out / PARTIAL, text + "\n")
+    hooks.stage(problem or f"stopped; what was written so far is in {job.out / PARTIAL}")

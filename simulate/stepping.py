@@ -28,7 +28,6 @@ SHORT_PROMPT = 128
 # Many short turns: what disturbs the machine for a while then disturbs every context alike.
 ROUNDS = 30
 STEPS = 2
-TURNS = 2
 # A slow machine takes fewer turns of steps, but never so few that a median says nothing.
 PATIENCE_S = 3.5
 LEAST_ROUNDS = 10
@@ -52,14 +51,13 @@ def step_here(folder: Path, contexts: Sequence[int]) -> dict[str, Any]:
         _, short_peak = watched(lambda: session.prefill(prompt[:SHORT_PROMPT]))
         prompt_s: dict[int, list[float]] = {0: [], far: []}
         peaks: dict[int, int] = {}
-        for _ in range(TURNS):
-            # The near prompt comes first: what the far one takes more is its past's.
-            for past, seconds in prompt_s.items():
-                session.length = past
-                took_s, peak = watched(lambda: _timed(lambda: session.prefill(prompt)))
-                seconds.append(took_s)
-                # What a longer past took stays with the arena: only first peaks tell the two apart.
-                peaks.setdefault(past, peak)
+        # The far prompt is the costly one; what it takes more than the near one before it is its past's, and
+        # stays with the arena, so only first peaks tell the two apart.
+        for past in (0, far, 0):
+            session.length = past
+            took_s, peak = watched(lambda: _timed(lambda: session.prefill(prompt)))
+            prompt_s[past].append(took_s)
+            peaks.setdefault(past, peak)
         steps, session_bytes = _steps_in_turn(session, contexts), session.kv_allocated_bytes
     ratios = [sorted(values)[int(0.9 * len(values))] / statistics.median(values) for values in steps.values()]
     return {

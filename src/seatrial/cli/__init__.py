@@ -85,6 +85,8 @@ def run_command(arguments: list[str]) -> int:
     try:
         code = build_app()(args=arguments or ["--help"], prog_name="seatrial", standalone_mode=False)
         sys.stdout.flush()
+        if code == EXIT_INTERRUPTED:  # so typer reports Ctrl-C here
+            print_error("interrupted")
         return code if isinstance(code, int) else EXIT_DONE
     except UserError as error:
         print_error(str(error))
@@ -95,7 +97,10 @@ def run_command(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         print_error("interrupted")
         return EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our pipe has gone; keep the interpreter's last flush from raising again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, SystemExit) as error:
+        # rich and typer end the program with 1 when the reader of our pipe has gone; that is no failure.
+        if not isinstance(error, BrokenPipeError) and not isinstance(error.__context__, BrokenPipeError):
+            raise
+        # Keeps the interpreter's last flush from raising again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return EXIT_DONE

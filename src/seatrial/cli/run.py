@@ -134,7 +134,7 @@ def run(
         else:
             print_report(result)
         sys.stdout.flush()
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit):  # the latter is rich's word for the former
         # The reader has gone; the result is in the output folder. Keeps the last flush from raising again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return result.exit_code

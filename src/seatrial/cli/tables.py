@@ -16,14 +16,8 @@ def wide_console() -> Console:
     """A console on stdout that does not cut a table to 80 columns when it goes into a file or a pipe."""
     from rich.console import Console
 
-    class Tables(Console):
-        """rich ends the program with 1 when the reader goes away; here that is `main`'s to judge."""
-
-        def on_broken_pipe(self) -> None:
-            raise
-
-    console = Tables(highlight=False)
-    return console if console.is_terminal else Tables(width=PIPE_WIDTH, highlight=False)
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(width=PIPE_WIDTH, highlight=False)
 
 
 def table_of_names(console: Console, *columns: str, droppable: str) -> tuple[Table, bool]:

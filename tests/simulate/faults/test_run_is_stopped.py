@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import psutil
 import pytest
@@ -17,8 +21,15 @@ def test_ctrl_c_saves_the_partial_summary_and_goes_on(job: RunJob) -> None:
     def interrupt(_: int) -> None:
         raise KeyboardInterrupt
 
+    told: list[str] = []
+
+    class Listener(Meddler):
+        def stage(self, text: str, _share: float | None = None) -> None:
+            told.append(text)
+
     with pytest.raises(KeyboardInterrupt):
-        run(slow(job), Meddler(interrupt))
+        run(slow(job), Listener(interrupt))
+    assert told[-1] == f"stopped; what was written so far is in {job.out / 'summary.partial.txt'}"
     saved = (job.out / "summary.partial.txt").read_text(encoding="utf-8").strip()
     assert saved
     assert RIGHT.startswith(saved)
@@ -45,6 +56,7 @@ def test_signals_end_the_command_in_order(job: RunJob, number: signal.Signals, c
     _, told = process.communicate(timeout=60)
     assert process.returncode == code, told
     assert "Traceback" not in told
+    assert number != signal.SIGINT or told.splitlines()[-1] == "seatrial: interrupted"
     assert [child for child in family if child.is_running()] == []
     assert [file.name for file in job.out.iterdir() if file.name.startswith(".")] == []
 
@@ -74,3 +86,12 @@ def test_a_reader_that_goes_away_is_no_error(job: RunJob) -> None:
     assert "Traceback" not in told
     assert (job.out / "summary.txt").read_text(encoding="utf-8").strip() == RIGHT
     process.stderr.close()
+
+
+def test_a_tables_reader_that_goes_away_is_no_error(model: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "seatrial", "ops", str(model), "--dim", "batch=1", "--dim", "sequence=4"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
