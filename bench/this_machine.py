@@ -6,7 +6,9 @@
 The device file is written first and never touched. Then every pair of formats is run at contexts of 256 to
 4096 tokens, each in a process of its own that opens the bundle, reads a real prompt of that length and writes
 48 tokens: median milliseconds of a step and the peak of private memory, beside what `seatrial plan` says of
-that job. Targets: decode within 5 % at the median and 12 % at most, memory within 10 %.
+that job. Steps at 128 tokens, which the file was made from, take turns with the others and tell how much
+slower the machine is than it was then; errors are shown as they are and with that taken out. Targets: decode
+within 5 % at the median and 12 % at most, memory within 10 %.
 """
 
 from __future__ import annotations
@@ -20,16 +22,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from seatrial.devices.device import load_device
-from seatrial.devices.measure import read_bandwidth, usable_cores
-from seatrial.devices.units import format_rate
 from seatrial.export.prepacked import prepare_mapped
 from seatrial.simulate.prepare import ensure_bundle
-from seatrial.simulate.stepping import watched
+from seatrial.simulate.stepping import private_bytes, watched
 
 CONTEXTS = (256, 512, 1024, 2048, 4096)
 PAIRS = ("fp32/fp32", "fp32/int8", "int8/fp32", "int8/int8", "int4/fp32", "int4/int8")
 STEPS = 48
+# Stepped in turn with the context that is asked about: a machine that is busier than it was shows here too.
+ANCHOR = 128
+STEADY = 0.05
 DECODE_MEDIAN, DECODE_MOST, MEMORY_MOST = 0.05, 0.12, 0.10
 
 
@@ -38,56 +40,68 @@ def run_job(folder: Path, context: int) -> dict[str, float]:
     from seatrial.export.bundle import open_bundle
     from seatrial.export.session import Session
 
-    seconds: list[float] = []
+    def read() -> tuple[Session, float]:
+        session = Session(open_bundle(folder, check_hashes=False), capacity=context + STEPS)
+        began = time.perf_counter()
+        session.prefill([(31 * index) % 2000 + 5 for index in range(context)])
+        return session, time.perf_counter() - began
 
-    def job() -> float:
-        with Session(open_bundle(folder, check_hashes=False), capacity=context + STEPS) as session:
+    (session, prefill_s), peak = watched(read)
+    # Steps take no more memory than is left at their end, so nobody looks on while they are timed.
+    seconds: dict[int, list[float]] = {context: [], ANCHOR: []}
+    for step in range(STEPS):
+        for start, times in seconds.items():
+            session.length = start + (step if start == context else 0)
             began = time.perf_counter()
-            session.prefill([(31 * index) % 2000 + 5 for index in range(context)])
-            prefill_s = time.perf_counter() - began
-            for _ in range(STEPS):
-                start = time.perf_counter()
-                session.step(11)
-                seconds.append(time.perf_counter() - start)
-        return prefill_s
-
-    prefill_s, peak = watched(job)
-    return {"step_s": statistics.median(seconds), "prefill_s": prefill_s, "peak_bytes": peak}
+            session.step(11)
+            times.append(time.perf_counter() - began)
+    return {
+        "step_s": statistics.median(seconds[context]),
+        "anchor_s": statistics.median(seconds[ANCHOR]),
+        "prefill_s": prefill_s,
+        "peak_bytes": max(peak, private_bytes()),
+    }
 
 
-def measured(folder: Path, context: int, rounds: int) -> dict[str, float]:
-    """Medians over processes of their own; the largest memory."""
+def measured(folder: Path, context: int) -> dict[str, float]:
+    """One process that does the job."""
     command = [sys.executable, __file__, "--device", "none", "--child", str(folder), str(context)]
-    runs = [
-        json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-        for _ in range(rounds)
-    ]
-    middle = {name: statistics.median(run[name] for run in runs) for name in ("step_s", "prefill_s")}
-    return middle | {"peak_bytes": max(run["peak_bytes"] for run in runs)}
+    return dict(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
 
 
-def predicted(folder: Path, device: Path, pair: str, context: int) -> dict[str, Any]:
+def predicted(folder: Path, device: Path, pair: str, context: int, tokens: int) -> dict[str, Any]:
     """The plan of the same job, from the command line."""
     weights, kv = pair.split("/")
     command = [sys.executable, "-m", "seatrial", "plan", "--model", str(folder), "--device", str(device)]
-    command += ["--weights", weights, "--kv", kv, "--prompt-tokens", str(context), "--max-tokens", str(STEPS)]
-    done = subprocess.run([*command, "--json"], check=True, capture_output=True, text=True)
-    return dict(json.loads(done.stdout))
+    command += ["--weights", weights, "--kv", kv, "--prompt-tokens", str(context)]
+    command += ["--max-tokens", str(tokens), "--json"]
+    return dict(json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout))
+
+
+def step_s(told: dict[str, Any]) -> float:
+    return float(told["time"]["decode_ms_per_token"]["mid"] / 1e3)
 
 
 def compare(folder: Path, device: Path, pair: str, rounds: int) -> list[dict[str, Any]]:
-    """A row per context: predicted, measured, and the relative errors."""
+    """A row per context: predicted, medians of what was measured in `rounds` processes, relative errors."""
     rows = []
+    anchor_s = step_s(predicted(folder, device, pair, ANCHOR, 1))
     for context in CONTEXTS:
-        told, seen = predicted(folder, device, pair, context), measured(folder, context, rounds)
-        step_s, prefill_s = told["time"]["decode_ms_per_token"]["mid"] / 1e3, told["time"]["prefill_s"]["mid"]
+        told = predicted(folder, device, pair, context, STEPS)
+        runs = [measured(folder, context) for _ in range(rounds)]
+        seen = {name: statistics.median(run[name] for run in runs) for name in runs[0]}
+        # How much slower the machine is than when the file was made, by the context that was stepped for it.
+        state = statistics.median(run["anchor_s"] for run in runs) / anchor_s
+        corrected = [run["step_s"] / (run["anchor_s"] / anchor_s) for run in runs]
         row = {
             "pair": pair,
             "context": context,
             "measured": seen,
-            "predicted": {"step_s": step_s, "prefill_s": prefill_s, "memory": told["memory"]},
-            "decode_error": step_s / seen["step_s"] - 1,
-            "prefill_error": prefill_s / seen["prefill_s"] - 1,
+            "predicted": told,
+            "state": state,
+            "decode_error": step_s(told) / seen["step_s"] - 1,
+            "corrected_error": step_s(told) / statistics.median(corrected) - 1,
+            "prefill_error": told["time"]["prefill_s"]["mid"] / seen["prefill_s"] - 1,
             "memory_error": told["memory"]["peak_bytes"] / seen["peak_bytes"] - 1,
         }
         print_row(row)
@@ -97,30 +111,39 @@ def compare(folder: Path, device: Path, pair: str, rounds: int) -> list[dict[str
 
 def print_row(row: dict[str, Any]) -> None:
     seen, told = row["measured"], row["predicted"]
-    steps_ms = f"{1e3 * told['step_s']:7.2f} {1e3 * seen['step_s']:7.2f} ms"
+    prompt_s, steps_ms = told["time"]["prefill_s"]["mid"], (1e3 * step_s(told), 1e3 * seen["step_s"])
     print(
-        f"{row['pair']:<10} {row['context']:>5}  decode {steps_ms} {row['decode_error']:+7.1%}  "
-        f"prompt {told['prefill_s']:6.2f} {seen['prefill_s']:6.2f} s "
-        f"{row['prefill_error']:+7.1%}  memory {told['memory']['peak_bytes'] / 1e6:6.0f} "
-        f"{seen['peak_bytes'] / 1e6:6.0f} MB {row['memory_error']:+7.1%}",
+        f"{row['pair']:<10} {row['context']:>5}  decode {steps_ms[0]:6.2f} {steps_ms[1]:6.2f} ms "
+        f"{row['decode_error']:+6.1%}, machine x{row['state']:.2f}, so {row['corrected_error']:+6.1%}  "
+        f"prompt {prompt_s:5.2f} {seen['prefill_s']:5.2f} s {row['prefill_error']:+6.1%}  "
+        f"memory {told['memory']['peak_bytes'] / 1e6:4.0f} {seen['peak_bytes'] / 1e6:4.0f} MB "
+        f"{row['memory_error']:+6.1%}",
         flush=True,
     )
 
 
 def verdict(rows: list[dict[str, Any]]) -> bool:
-    """Prints the figures against the targets; whether all are met."""
-    decode = [abs(row["decode_error"]) for row in rows]
-    memory = [abs(row["memory_error"]) for row in rows]
-    prefill = [abs(row["prefill_error"]) for row in rows]
+    """Prints the figures against the targets; whether all are met as measured."""
+    errors = {
+        name: [abs(row[name]) for row in rows]
+        for name in ("decode_error", "corrected_error", "prefill_error", "memory_error")
+    }
+    steady = [abs(row["decode_error"]) for row in rows if abs(row["state"] - 1) <= STEADY]
     figures = [
-        ("decode, median", statistics.median(decode), DECODE_MEDIAN),
-        ("decode, most", max(decode), DECODE_MOST),
-        ("memory, most", max(memory), MEMORY_MOST),
+        ("decode, median", statistics.median(errors["decode_error"]), DECODE_MEDIAN),
+        ("decode, most", max(errors["decode_error"]), DECODE_MOST),
+        ("decode, the machine's state taken out, median", statistics.median(errors["corrected_error"]), 0.05),
+        ("decode, the machine's state taken out, most", max(errors["corrected_error"]), DECODE_MOST),
+        ("memory, most", max(errors["memory_error"]), MEMORY_MOST),
     ]
     for name, value, limit in figures:
         print(f"{name}: {value:.1%}, target {limit:.0%}: {'met' if value <= limit else 'MISSED'}")
-    print(f"memory, median: {statistics.median(memory):.1%}")
-    print(f"prompt: median {statistics.median(prefill):.1%}, most {max(prefill):.1%} (no target)")
+    if steady:
+        told = f"median {statistics.median(steady):.1%}, most {max(steady):.1%}"
+        print(f"decode, the {len(steady)} of {len(rows)} rows with the machine as it was: {told}")
+    print(f"memory, median: {statistics.median(errors['memory_error']):.1%}")
+    prompt = errors["prefill_error"]
+    print(f"prompt: median {statistics.median(prompt):.1%}, most {max(prompt):.1%} (no target)")
     return all(value <= limit for _, value, limit in figures)
 
 
@@ -137,9 +160,6 @@ def main() -> int:
     if options.child is not None:
         print(json.dumps(run_job(Path(options.child[0]), int(options.child[1]))))
         return 0
-    device, cores = load_device(str(options.device)), usable_cores()
-    now = read_bandwidth(cores)
-    print(f"read bandwidth: {format_rate(device.bandwidth_Bps)} in the file, {format_rate(now)} now")
     print(f"{'':17} predicted, measured, error")
     rows = []
     for pair in options.pair:
