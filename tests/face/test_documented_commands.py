@@ -15,11 +15,16 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+from made_traces import write_trace
+
+from seatrial.cli import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 CONFIG = Path(__file__).with_name("config_3b.json")
-# Pages in the order in which a reader meets them: the README's commands make what later ones read.
 PAGES = [
     ROOT / "README.md",
     *sorted(page for page in (ROOT / "docs").glob("*.md") if not page.name.endswith(".template.md")),
@@ -84,7 +89,7 @@ def bench_log() -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, fp32_bundle, int4_bundle) -> Path:  # type: ignore[no-untyped-def]
-    """A folder with every file that the commands name; they run in the order of the pages."""
+    """A folder with every file that the commands name, also those that others of them would make."""
     here = tmp_path_factory.mktemp("documented")
     shutil.copy(CONFIG, here / "config.json")
     (here / "meeting.txt").write_text(MEETING, encoding="utf-8")
@@ -99,9 +104,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory, fp32_bundle, int4_bundle) -
             MEETING if name != "short" else MEETING[:240], encoding="utf-8"
         )
     (here / "log.json").write_text(bench_log(), encoding="utf-8")
+    shutil.copy(ROOT / "devices" / "thin-laptop-8gb.toml", here / "here.toml")
+    shutil.copy(ROOT / "devices" / "runtimes" / "llama-cpp-metal.toml", here / "theirs.toml")
+    (here / "traces").mkdir()
+    for number in range(12):
+        write_trace(here / "traces", number, np.random.default_rng(number))
     (here / "bundles").mkdir()
     (here / "bundles" / "fp32").symlink_to(fp32_bundle.folder)
     (here / "bundles" / "int4").symlink_to(int4_bundle.folder)
+    job = ["--device", "thin-laptop-8gb", "--model", str(int4_bundle.folder), "--max-tokens", "8", "--quiet"]
+    run_command(["run", str(here / "meeting.txt"), *job, "--out", str(here / "out" / "en")])
+    shutil.copytree(here / "out" / "en", here / "out" / "short")
     return here
 
 

@@ -77,9 +77,9 @@ def test_contexts_longer_than_the_model_are_left_out_or_refused(bundle, tokenize
     plan = ProbePlan("long", ((16384, 1),))
     with pytest.raises(UserError, match="longer than the model"):
         run_probes(bundle, bundle, tokenizer, plan, tmp_path, silent)
-    both = ProbePlan("both", ((16384, 1), (256, 1)), distractors=(0,), languages=("en",))
+    both = ProbePlan("both", ((16384, 1), (512, 1)), distractors=(0,), languages=("en",))
     found = run_probes(bundle, bundle, tokenizer, both, tmp_path, silent)
-    assert found["contexts_left_out"] == [16384] and list(found["context"]) == ["256"]
+    assert found["contexts_left_out"] == [16384] and list(found["context"]) == ["512"]
 
 
 def test_an_answer_does_not_depend_on_earlier_questions(int4_bundle):
