@@ -215,11 +215,22 @@ def _read_folder(folder: Path) -> Architecture:
     if config.is_file():
         architecture = architecture_of_config(read_json(config), name=folder.resolve().name)
         return attrs.evolve(architecture, stored=_stored_in_bundle(folder))
+    if (folder / "genai_config.json").is_file() and any(folder.glob("*.onnx")):
+        return _of_graph(folder)
     files = sorted(folder.glob("*.gguf"))
     if len(files) == 1:
         return read_architecture(files[0])
     found = f"{len(files)} GGUF files" if files else "none"
     raise UserError(f"{folder}: config.json or one GGUF file is needed, found {found}")
+
+
+def _of_graph(folder: Path) -> Architecture:
+    """A folder of onnxruntime-genai's builder: what its genai_config.json leaves out is in the graph."""
+    from seatrial.export.bundle import open_bundle  # parsing a graph brings numpy in
+
+    bundle = open_bundle(folder, check_hashes=False)
+    architecture = architecture_of_config(bundle.config, name=folder.resolve().name)
+    return attrs.evolve(architecture, stored=_stored_in_bundle(folder))
 
 
 def _stored_in_bundle(folder: Path) -> Stored | None:
@@ -233,7 +244,14 @@ def _stored_in_bundle(folder: Path) -> Stored | None:
     info = read_json(folder / "seatrial.json") if (folder / "seatrial.json").is_file() else {}
     kv = info.get("kv")
     return Stored(
-        format=str(info.get("weights") or "fp32"),
+        format=str(info.get("weights") or ("fp32" if info else _format_in_graph(folder))),
         total_bytes=sum(path.stat().st_size for path in data),
         kv=kv if isinstance(kv, str) else None,
     )
+
+
+def _format_in_graph(folder: Path) -> str:
+    """The weight format of a folder that another exporter made, which has no seatrial.json to say it."""
+    from seatrial.export.bundle import open_bundle
+
+    return open_bundle(folder, check_hashes=False).weights

@@ -20,6 +20,7 @@ from onnx import TensorProto
 
 from seatrial.errors import UserError
 from seatrial.export.files import sha256_of, writing_folder
+from seatrial.export.graph_config import shape_of_graph, weight_format
 from seatrial.export.graph_file import GraphFile, read_graph_file
 
 INFO = "seatrial.json"
@@ -62,6 +63,7 @@ class Bundle:
     kv: KvLayout
     data_files: tuple[Path, ...] = ()
     weight_bytes: int = 0
+    weights: str = "fp32"  # their format: as seatrial.json says, else what most of the graph's matrices have
     inputs: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     warnings: tuple[str, ...] = field(default=())
@@ -81,11 +83,12 @@ def open_bundle(folder: Path, *, check_hashes: bool = True) -> Bundle:
     return Bundle(
         folder=folder,
         model_path=model_path,
-        config=_read_config(folder),
+        config=_read_config(folder, graph.proto),
         info=info,
         kv=kv_layout(graph),
         data_files=graph.data_files,
         weight_bytes=graph.weight_bytes,
+        weights=str(info.get("weights") or weight_format(graph.proto)),
         inputs=tuple(value.name for value in graph.proto.graph.input),
         outputs=tuple(value.name for value in graph.proto.graph.output),
         warnings=graph.warnings,
@@ -187,11 +190,12 @@ def _check_files(folder: Path, info: dict[str, Any], check_hashes: bool) -> None
             )
 
 
-def _read_config(folder: Path) -> dict[str, Any]:
+def _read_config(folder: Path, proto: onnx.ModelProto) -> dict[str, Any]:
     if (folder / "config.json").is_file():
         return read_json(folder / "config.json")
     if (folder / "genai_config.json").is_file():
         from seatrial.export.genai import config_from_genai
 
-        return config_from_genai(read_json(folder / "genai_config.json"))
+        config = config_from_genai(read_json(folder / "genai_config.json"))
+        return config | shape_of_graph(proto, config)
     return {}

@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import TensorProto
 
 from seatrial.errors import UserError
+from seatrial.export.cache_shapes import settle_cache_shapes
 
 PROTO_LIMIT_BYTES = 2**31 - 1  # protobuf's own limit for one message
 _MAX_TENSOR_BYTES = 2**46  # more than any memory; a figure above it is damage or malice
@@ -80,6 +81,7 @@ def _parse(path: Path) -> onnx.ModelProto:
         ) from error
     if not proto.graph.node or not proto.graph.output:
         raise UserError(f"{path} ({size:,} bytes) holds no graph; it is cut or is no ONNX model")
+    settle_cache_shapes(proto)
     return proto
 
 

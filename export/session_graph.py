@@ -18,6 +18,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from seatrial.errors import UserError
+from seatrial.export.cache_shapes import settle_cache_shapes
 
 LOGITS_FROM = "logits_from"
 _PAST = re.compile(r"^past_key_values\.(\d+)\.(key|value)$")
@@ -74,6 +75,7 @@ def load_graph(path: Path) -> onnx.ModelProto:
         raise UserError(f"{path} cannot be read as an ONNX model ({error}): export it again") from error
     if not model.graph.node:
         raise UserError(f"{path} holds no operators (an empty or cut file): export it again")
+    settle_cache_shapes(model)
     return model
 
 

@@ -80,8 +80,7 @@ def bundle_of(
 
 def formats_of(bundle: Bundle) -> tuple[str, str]:
     """(weights, kv) as `seatrial.json` says; folders made by others: what the graph shows."""
-    weights = str(bundle.info.get("weights") or "fp32")
-    return weights, {"float32": "fp32", "float16": "fp16"}.get(bundle.kv.dtype, bundle.kv.dtype)
+    return bundle.weights, {"float32": "fp32", "float16": "fp16"}.get(bundle.kv.dtype, bundle.kv.dtype)
 
 
 def check_formats(weights: str | None, kv: str | None) -> None:
