@@ -7,7 +7,6 @@ for and then weights only. It does not know any architecture.
 
 from __future__ import annotations
 
-import gc
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +18,8 @@ from transformers import AutoModelForCausalLM
 from seatrial.errors import UserError
 from seatrial.export.limits import check_config, check_safetensors
 from seatrial.export.quiet import quiet
+from seatrial.export.release import trim_heap
+from seatrial.export.safetensors_file import write_safetensors
 from seatrial.export.source import Source
 
 
@@ -36,6 +37,7 @@ class Loaded:
     vocabulary: int
     window: int | None  # of its attention, where it has one
     rope_switch: int | None  # the length beyond which its rotary embedding changes, where it does
+    allow_pickle: bool = False
 
 
 def load_torch(source: Source, work: Path, *, allow_pickle: bool = False) -> Loaded:
@@ -50,7 +52,12 @@ def load_torch(source: Source, work: Path, *, allow_pickle: bool = False) -> Loa
     check_config(folder)
     check_safetensors(folder)
     model = _from_folder(folder, allow_pickle)
-    return Loaded(folder, model, model.config, *_figures(model.config))
+    return Loaded(folder, model, model.config, *_figures(model.config), allow_pickle)
+
+
+def reload_torch(loaded: Loaded) -> None:
+    """Read the weights again after they were let go."""
+    loaded.model = _from_folder(loaded.folder, loaded.allow_pickle)
 
 
 def _from_folder(folder: Path, allow_pickle: bool) -> Any:
@@ -88,7 +95,9 @@ def _dequantized(source: Source, work: Path) -> Path:
             model = AutoModelForCausalLM.from_pretrained(
                 source.path.parent, gguf_file=source.path.name, dtype=torch.float32, local_files_only=True
             )
-            model.save_pretrained(folder, safe_serialization=True)
+            model.config.architectures = [type(model).__name__]
+            model.config.save_pretrained(folder)
+            write_safetensors(folder / "model.safetensors", model.state_dict())
     except (
         ValueError,
         OSError,
@@ -100,7 +109,7 @@ def _dequantized(source: Source, work: Path) -> Path:
     ) as error:
         raise UserError(f"{source.path} cannot be read as a GGUF model: {first_line(error)}") from error
     del model
-    gc.collect()
+    trim_heap()
     return folder
 
 

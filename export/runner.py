@@ -57,12 +57,19 @@ class GraphRunner:
         self._past = [name for name in self._inputs if name.startswith("past_key_values.")]
 
     def run(
-        self, ids: np.ndarray, *, pieces: Sequence[int] = (), lengths: Sequence[int] | None = None
+        self,
+        ids: np.ndarray,
+        *,
+        pieces: Sequence[int] = (),
+        lengths: Sequence[int] | None = None,
+        attention_mask: np.ndarray | None = None,
     ) -> Ran:
         """Run ids (B, T), in `pieces` (whole by default); `lengths` are the real tokens of right-padded
-        rows.
+        rows, or an `attention_mask` (B, T) says them. Raises UserError on left padding.
         """
         batch, total = ids.shape
+        if attention_mask is not None:
+            lengths = lengths_of(attention_mask)
         mask = np.ones((batch, total), dtype=np.int64)
         for row, length in enumerate(lengths or ()):
             mask[row, length:] = 0
@@ -111,6 +118,20 @@ class GraphRunner:
         present = {name: value for name, value in parts[-1].items() if name.startswith("present.")}
         taps = {name: _join([part[name] for part in parts], pieces) for name in self.taps}
         return Ran(np.concatenate([part["logits"] for part in parts], axis=1), present, taps)
+
+
+def lengths_of(attention_mask: np.ndarray) -> list[int]:
+    """Real tokens per row of a right-padded batch (B, T). Raises UserError when padding stands anywhere else:
+    the attention node counts a row's tokens from the left, so left padding would be attended to.
+    """
+    lengths = [int(length) for length in attention_mask.sum(1)]
+    for row, length in enumerate(lengths):
+        if not attention_mask[row, :length].all():
+            raise UserError(
+                f"row {row} of the batch is not padded on its right: the attention node takes the first "
+                "tokens of a row for the real ones; pad on the right, or run the rows one by one"
+            )
+    return lengths
 
 
 def open_session(proto: bytes, folder: Path, threads: int = 0) -> ort.InferenceSession:

@@ -52,6 +52,7 @@ def write_texts(source: Source, loaded: Loaded, folder: Path) -> list[str]:
         notes += _copy_tokenizer(source.path, folder)
         if (source.path / "generation_config.json").is_file():
             generation = read_json(source.path / "generation_config.json")
+    notes += _pad_right(folder)
     check_fit(folder, loaded.vocabulary)
     generation.setdefault("eos_token_id", config.get("eos_token_id"))
     _write(folder / "config.json", config)
@@ -66,6 +67,15 @@ def write_texts(source: Source, loaded: Loaded, folder: Path) -> list[str]:
         genai_config(config, eos_ids, loaded.layers, loaded.kv_heads, loaded.head_dim),
     )
     return notes
+
+
+def _pad_right(folder: Path) -> list[str]:
+    """Let whoever pads with this tokenizer pad on the right: the attention node gets left padding wrong."""
+    path = folder / "tokenizer_config.json"
+    if not path.is_file() or (settings := read_json(path)).get("padding_side") != "left":
+        return []
+    _write(path, {**settings, "padding_side": "right"})
+    return ["tokenizer: batches are padded on the right, the attention node gets left padding wrong"]
 
 
 def check_fit(folder: Path, vocabulary: int) -> None:

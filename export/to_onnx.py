@@ -13,28 +13,32 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import onnx_ir as ir
-
 from seatrial.errors import UserError
-from seatrial.export.anatomy import find_anatomy
-from seatrial.export.attention import install
-from seatrial.export.bundle import DATA, MODEL, write_info, writing_bundle
+from seatrial.export.apart import call_apart
+from seatrial.export.bundle import MODEL, write_info, writing_bundle
+from seatrial.export.doors import (
+    STEPS,
+    Made,
+    NotThroughInterface,
+    Step,
+    first_door,
+    first_door_apart,
+    kept_note,
+    second_door,
+)
 from seatrial.export.embedded import Progress
 from seatrial.export.files import make_parent, refuse_overlap, require_space
-from seatrial.export.graph_file import count_nodes, read_graph_file
+from seatrial.export.graph_check import check_graph
 from seatrial.export.limits import check_config, check_safetensors
-from seatrial.export.load import Loaded, load_torch, weight_bytes
-from seatrial.export.parity import EXAMPLE_TOKENS, Case, Check, Reference, compare, make_cases, not_run
-from seatrial.export.quiet import quiet
+from seatrial.export.load import Loaded, load_torch, reload_torch, weight_bytes
+from seatrial.export.parity import EXAMPLE_TOKENS, Case, Check, Reference, make_cases, not_run, ratio
 from seatrial.export.reference import references
 from seatrial.export.release import page_out, trim_heap
-from seatrial.export.rewrite import Applied, rewrite_graph
-from seatrial.export.runner import GraphRunner
-from seatrial.export.second_door import LOST, export_decoder, export_other, is_decoder
+from seatrial.export.second_door import export_other, is_decoder
 from seatrial.export.source import Source
-from seatrial.export.texts import write_texts
-from seatrial.export.trace import trace
 
+# Below this a process of its own costs more than the memory that it saves.
+_APART_FROM_BYTES = 64 << 20
 Exporter = str  # auto | attention | optimum
 
 
@@ -64,9 +68,12 @@ def export_bundle(
     exporter: Exporter = "auto",
     progress: Progress | None = None,
     allow_pickle: bool = False,
+    steps: Sequence[Step] = STEPS,
 ) -> ExportResult:
     """Export `source` to a bundle at `out`. Raises UserError on bad input, returns `failed` on a parity
     miss.
+
+    `steps` are the graphs to try, the fastest first: the first one that computes what torch does is kept.
     """
     say = progress or (lambda _message, _share: None)
     out = Path(out).absolute()
@@ -82,7 +89,8 @@ def export_bundle(
         say("running torch for reference", 0.1)
         wanted = references(loaded.model, loaded.layers, cases)
         page_out(loaded.model)
-        return _write(source, loaded, out, _Plan(cases, wanted, exporter, say))
+        apart = weight_bytes(loaded) >= _APART_FROM_BYTES
+        return _write(source, loaded, out, _Plan(cases, wanted, exporter, steps, apart, say))
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,8 @@ class _Plan:
     cases: Sequence[Case]
     wanted: Sequence[Reference]
     exporter: Exporter
+    steps: Sequence[Step]
+    apart: bool  # large steps in processes of their own
     say: Progress
 
 
@@ -100,14 +110,10 @@ def _write(source: Source, loaded: Loaded, out: Path, plan: _Plan) -> ExportResu
     done = ExportResult(None, [], [], {})
     try:
         with writing_bundle(out, sources=[source.path]) as folder:
-            info = _make_graph(source, loaded, folder, plan, done)
-            page_out(loaded.model)
-            loaded.model = None
-            trim_heap()
-            plan.say("comparing with torch", 0.9)
-            done.checks.extend(check_graph(folder / MODEL, plan.cases, plan.wanted))
-            done.checks.extend(not_run(loaded.window, loaded.context, loaded.rope_switch))
-            done.info.update(info, **_summary(done, folder))
+            made, checks = _make_and_check(source, loaded, folder, plan)
+            done.notes.extend(made.notes)
+            done.checks.extend([*checks, *not_run(loaded.window, loaded.context, loaded.rope_switch)])
+            done.info.update(_info(source, loaded, made), **_summary(done, folder))
             if done.failed:
                 raise _ParityMiss
             write_info(folder, done.info)
@@ -116,42 +122,68 @@ def _write(source: Source, loaded: Loaded, out: Path, plan: _Plan) -> ExportResu
     return replace(done, bundle=out)
 
 
-def _make_graph(
-    source: Source, loaded: Loaded, folder: Path, plan: _Plan, done: ExportResult
-) -> dict[str, Any]:
-    """Graph and small files by the door that was asked for, or by the one that opens."""
-    if plan.exporter != "optimum":
+def _make_and_check(source: Source, loaded: Loaded, folder: Path, plan: _Plan) -> tuple[Made, list[Check]]:
+    """A graph by the door that was asked for, or by the one that opens, with its parity."""
+    if plan.exporter == "optimum":
+        return _checked(second_door(source, loaded, folder, plan.say), loaded, folder, plan)
+    try:
+        return _first_right_step(source, loaded, folder, plan)
+    except NotThroughInterface as error:
+        if plan.exporter == "attention":
+            raise
+        made = second_door(source, loaded, folder, plan.say)
+        return _checked(replace(made, notes=[str(error), *made.notes]), loaded, folder, plan)
+
+
+def _first_right_step(source: Source, loaded: Loaded, folder: Path, plan: _Plan) -> tuple[Made, list[Check]]:
+    """The furthest rewritten graph that computes what torch does; it is said when that is not the first."""
+    misses: list[str] = []
+    for step in plan.steps:
+        made = _take_first_door(source, loaded, folder, step, plan)
         try:
-            return _first_door(source, loaded, folder, plan, done)
-        except NotThroughInterface as error:
-            if plan.exporter == "attention":
-                raise
-            done.notes.append(str(error))
-    plan.say("exporting with optimum", 0.2)
-    export_decoder(loaded.folder, folder)
-    done.notes.extend([LOST, *write_texts(source, loaded, folder)])
-    return _info(source, loaded, "optimum", {"nodes": count_nodes(folder / MODEL)})
+            made, checks = _checked(made, loaded, folder, plan)
+        except UserError as error:  # onnxruntime refuses the graph
+            checks = [Check("graph", "fail", None, None, str(error))]
+        failed = [check for check in checks if check.verdict == "fail"]
+        if not failed:
+            return replace(made, notes=[*kept_note(step, misses), *made.notes]), checks
+        misses.append(f"parity fails on the graph {step.name} ({_worst(failed)})")
+    return made, checks
 
 
-def _first_door(
-    source: Source, loaded: Loaded, folder: Path, plan: _Plan, done: ExportResult
-) -> dict[str, Any]:
-    """Trace through the swapped attention, rewrite, save."""
-    plan.say("tracing the model", 0.2)
-    graph = trace_loaded(loaded)
-    plan.say("fusing and rewriting", 0.7)
-    with quiet():
-        applied = rewrite_graph(graph, loaded.context)
-    done.notes.extend([*_rewrite_notes(applied), *write_texts(source, loaded, folder)])
-    plan.say("writing weights", 0.8)
-    save_graph(graph, folder, loaded.model)
-    figures = {
-        "nodes": applied.nodes_after,
-        "attention_nodes": applied.attention_nodes,
-        "rotary_absorbed": applied.rotary_absorbed,
-        "projections_packed": applied.projections_packed,
-    }
-    return _info(source, loaded, "attention", figures)
+def _take_first_door(source: Source, loaded: Loaded, folder: Path, step: Step, plan: _Plan) -> Made:
+    """In a process of its own where the model is large enough for its memory to matter."""
+    if plan.apart and step in STEPS:
+        _let_go(loaded)
+        return call_apart(first_door_apart, source, loaded, folder, step.name, say=plan.say)
+    if loaded.model is None:
+        reload_torch(loaded)
+    return first_door(source, loaded, folder, step, plan.say)
+
+
+def _let_go(loaded: Loaded) -> None:
+    """Torch's weights out of memory."""
+    if loaded.model is not None:
+        page_out(loaded.model)
+        loaded.model = None
+        trim_heap()
+
+
+def _worst(failed: Sequence[Check]) -> str:
+    """The check that misses its limit by most, in words."""
+    worst = max(failed, key=ratio)
+    if worst.figure is None:
+        return f"{worst.name}: {worst.detail}"
+    return f"{worst.name}: {worst.figure:.2e} where {worst.limit:.2e} is allowed"
+
+
+def _checked(made: Made, loaded: Loaded, folder: Path, plan: _Plan) -> tuple[Made, list[Check]]:
+    """Parity of what was just written, without torch's memory."""
+    _let_go(loaded)
+    arguments = folder / MODEL, plan.cases, plan.wanted
+    if plan.apart:
+        return made, call_apart(check_graph, *arguments, say=plan.say)
+    return made, check_graph(*arguments, say=plan.say)
 
 
 def _export_other(source: Source, out: Path, say: Progress) -> ExportResult:
@@ -174,78 +206,6 @@ def _export_other(source: Source, out: Path, say: Progress) -> ExportResult:
     return replace(done, bundle=out)
 
 
-class NotThroughInterface(UserError):
-    """The model's attention cannot be swapped; another exporter may still take it."""
-
-
-def trace_loaded(loaded: Loaded) -> ir.Model:
-    """The graph of a loaded model, through the swapped attention. Raises NotThroughInterface when it cannot
-    be taken.
-    """
-    from torch.onnx.errors import OnnxExporterError
-
-    name = install()
-    try:
-        with quiet():
-            loaded.model.set_attn_implementation(name)
-            return trace(loaded.model, loaded.layers, loaded.kv_heads, loaded.head_dim)
-    except (OnnxExporterError, ValueError, KeyError, NotImplementedError, RuntimeError) as error:
-        raise NotThroughInterface(
-            f"{type(loaded.model).__name__} does not go through the attention interface ({_cause(error)}); "
-            "optimum's exporter is the second door"
-        ) from error
-    finally:
-        loaded.model.set_attn_implementation("eager")
-
-
-def _cause(error: BaseException) -> str:
-    """The innermost reason, in one line."""
-    while error.__cause__ is not None:
-        error = error.__cause__
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    return f"{type(error).__name__}: {lines[0][:120] if lines else 'no reason given'}"
-
-
-def save_graph(graph: ir.Model, folder: Path, model: Any = None) -> None:
-    """`model.onnx` and its data, tensor by tensor; pages of `model` are let go as they are written."""
-
-    def written(_tensor: Any, info: Any) -> None:
-        if model is not None and info.index % 32 == 0:
-            page_out(model)
-
-    graph.producer_name, graph.producer_version = "seatrial", version("seatrial")
-    # One tensor at a time: in parallel, transposed copies of all weights would be in memory together.
-    ir.save(
-        graph,
-        folder / MODEL,
-        external_data=DATA,
-        size_threshold_bytes=1024,
-        max_workers=1,
-        max_in_flight_bytes=32 << 20,
-        callback=written,
-    )
-
-
-def check_graph(model: Path, cases: Sequence[Case], wanted: Sequence[Reference]) -> list[Check]:
-    """Parity of a written graph with torch's results."""
-    graph = read_graph_file(model)
-    residuals = find_anatomy(graph.proto).residuals()
-    return compare(GraphRunner(graph, residuals), cases, wanted, residuals)
-
-
-def _rewrite_notes(applied: Applied) -> list[str]:
-    n = applied.attention_nodes
-    found = [f"{applied.nodes_after} nodes (traced: {applied.nodes_before})"]
-    for what, count in (
-        ("rotary embedding", applied.rotary_absorbed),
-        ("packed q/k/v", applied.projections_packed),
-    ):
-        found.append(
-            f"{what} in {count} of {n} attention nodes" + ("" if count == n else "; the rest left as it was")
-        )
-    return found
-
-
 def _origin(source: Source, exporter: str) -> dict[str, Any]:
     names = ("seatrial", "torch", "transformers", "optimum", "onnx", "onnxruntime", "onnxscript", "onnx-ir")
     return {
@@ -256,18 +216,17 @@ def _origin(source: Source, exporter: str) -> dict[str, Any]:
     }
 
 
-def _info(source: Source, loaded: Loaded, exporter: str, graph: dict[str, int]) -> dict[str, Any]:
+def _info(source: Source, loaded: Loaded, made: Made) -> dict[str, Any]:
     kv = {
         "layers": loaded.layers,
         "kv_heads": loaded.kv_heads,
         "head_dim": loaded.head_dim,
         "dtype": "float32",
     }
-    origin = _origin(source, exporter)
     return {
-        **origin,
+        **_origin(source, made.exporter),
         "example_tokens": EXAMPLE_TOKENS,
-        "graph": {**graph, "logits": "every position"},
+        "graph": {**made.graph, "logits": "every position"},
         "kv": kv,
     }
 

@@ -42,12 +42,29 @@ def rewrite_graph(model: ir.Model, context: int, *, absorb: bool = True, pack: b
     packed = pack_projections(model) if pack else 0
     clean(model)
     return Applied(
-        attention_nodes=sum(node.op_type == "GroupQueryAttention" for node in model.graph),
+        attention_nodes=_attention_nodes(model),
         rotary_absorbed=rotary,
         projections_packed=packed,
         nodes_before=before,
         nodes_after=model.graph.num_nodes(),
     )
+
+
+def tidy_graph(model: ir.Model) -> Applied:
+    """Leave the traced graph as it is, but for what is not used."""
+    before = model.graph.num_nodes()
+    clean(model)
+    return Applied(
+        attention_nodes=_attention_nodes(model),
+        rotary_absorbed=0,
+        projections_packed=0,
+        nodes_before=before,
+        nodes_after=model.graph.num_nodes(),
+    )
+
+
+def _attention_nodes(model: ir.Model) -> int:
+    return sum(node.op_type == "GroupQueryAttention" for node in model.graph)
 
 
 def clean(model: ir.Model) -> None:

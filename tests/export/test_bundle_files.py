@@ -21,9 +21,9 @@ from tiny_exports import Made
 
 from seatrial.errors import UserError
 from seatrial.export.bundle import open_bundle, write_info
+from seatrial.export.doors import save_graph
 from seatrial.export.files import refuse_overlap, require_space, writing_folder
 from seatrial.export.graph_file import covered, read_graph_file
-from seatrial.export.to_onnx import save_graph
 
 SIDE = 512
 WEIGHT_BYTES = SIDE * SIDE * 4

@@ -54,13 +54,14 @@ def make(family: str, folder: Path) -> Made:
     import onnx_ir as ir
 
     from seatrial.export.bundle import write_info
+    from seatrial.export.doors import save_graph, trace_loaded
+    from seatrial.export.graph_check import check_graph
     from seatrial.export.load import load_torch
     from seatrial.export.parity import make_cases, ratio
     from seatrial.export.reference import references
     from seatrial.export.rewrite import rewrite_graph
     from seatrial.export.source import resolve
     from seatrial.export.texts import write_texts
-    from seatrial.export.to_onnx import check_graph, save_graph, trace_loaded
 
     source, bundle, plain = (folder / name for name in ("source", "bundle", "plain"))
     save(family, source)
