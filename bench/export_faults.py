@@ -20,7 +20,7 @@ from tiny_exports import make_all  # noqa: E402
 from tiny_models import FAMILIES  # noqa: E402
 from verifying import Verifier, draw  # noqa: E402
 
-from seatrial.export.faults.mutate import SUITE  # noqa: E402
+from seatrial.export.faults.mutations.suite import SUITE  # noqa: E402
 from seatrial.export.faults.table import DOCUMENT, Row, place_fault, render  # noqa: E402
 
 TABLE_SEED = 20  # the one that the tests use

@@ -3,9 +3,9 @@
     python bench/export_symptoms.py [--write]
 
 Per kind of fault: the change in the loss of all and of rare tokens (nats), in the entropy of the next token
-(nats), how often the top token stays the same, and the share of distinct tokens in a greedy answer. Faults of
-a layer are put into the middle layer alone and into every layer. The embedded model has no biases, so faults
-of biases have no figures.
+(nats), how often the top token stays the same, the mean length of greedy answers to a few questions (tokens;
+an answer that does not end counts the limit) and the share of distinct tokens in them. Faults of a layer are
+put into the middle layer alone and into every layer.
 """
 
 from __future__ import annotations
@@ -20,126 +20,144 @@ from typing import Any
 
 import numpy as np
 import torch
+from symptom_faults import (
+    WANTED,
+    bias_faults,
+    broken,
+    capped,
+    exchanged,
+    means_of,
+    unscaled_branches,
+    whole_model,
+)
 
-from seatrial.export.faults import changes
 from seatrial.export.faults.forced import ForcedModel
-from seatrial.export.faults.hypotheses import Hypothesis, hypotheses
-from seatrial.export.faults.modules import modules_of
-from seatrial.export.faults.probe import AttentionChange, changed, install_probe
+from seatrial.export.faults.probe import install_probe
 from seatrial.export.load import load_torch
 from seatrial.export.quiet import quiet
-from seatrial.export.reference import attention
+from seatrial.export.reference import attention, find_layers
 from seatrial.export.source import resolve
 
 ROOT = Path(__file__).resolve().parents[1]
 TABLE = ROOT / "export" / "faults" / "symptoms.json"
 TEXT = ROOT / "quantize" / "evaluation_en.txt"
-TOKENS, RARE_FROM, ANSWER = 160, 8000, 24
-# The hypothesis that stands for a kind: its place and a word of its detail.
-WANTED = {
-    "activation differs": ("mlp.act_fn", "tanh GELU"),
-    "activation after the product": ("mlp.act_fn", ""),
-    "activation before the projection": ("mlp.gate_proj", ""),
-    "scale wrong": ("mlp.down_proj", "0.5 times"),
-    "half of a sum missing": ("mlp.down_proj", "second half of its input"),
-    "projections swapped": ("mlp.gate_proj", "weights exchanged with mlp.up_proj"),
-    "weight transposed": ("self_attn.o_proj", ""),
-    "window wrong": ("attention", "a window of 16"),
-    "attention scale wrong": ("attention", "scaled 0.5 times"),
-    "head grouping wrong": ("attention", "strided"),
-    "epsilon wrong": ("input_layernorm", "0.001"),
-    "norm wrong": ("input_layernorm", "weight is taken as 1"),
-    "not causal": ("attention", ""),
-    "layer skipped": ("layer", ""),
-}
+TOKENS, RARE_FROM, LONGEST_ANSWER = 160, 8000, 32
+QUESTIONS = (
+    "What is the capital of France?",
+    "The meeting was moved from Tuesday to Thursday at ten. When is the meeting? Answer in one sentence.",
+)
+END = 2  # <|im_end|> of the embedded model
 
 
-def find(kind: str, found: Iterator[Hypothesis]) -> Hypothesis:
-    place, word = WANTED[kind]
-    return next(h for h in found if h.kind == kind and h.place.endswith(place) and word in h.detail)
+class Subject:
+    """The model with what it is measured on: ids (1, T) and the questions' ids."""
+
+    def __init__(self, model: Any, layer_count: int, tokenizer: Any) -> None:
+        self.model, self.layer_count = model, layer_count
+        self.layers = list(find_layers(model, layer_count))
+        text = TEXT.read_text(encoding="utf-8")
+        self.ids = np.array([tokenizer(text, add_special_tokens=False)["input_ids"][:TOKENS]])
+        self.questions = [
+            tokenizer.apply_chat_template(
+                [{"role": "user", "content": question}], add_generation_prompt=True, return_tensors="pt"
+            )
+            for question in QUESTIONS
+        ]
+
+    def measure(self) -> dict[str, Any]:
+        """Per token: loss, entropy and top token; and the greedy answers."""
+        with torch.no_grad(), quiet():
+            ids = torch.from_numpy(self.ids)
+            logits = self.model(input_ids=ids, use_cache=False).logits[0].double()
+            logs = torch.log_softmax(logits, -1)
+            answers = [self._answer(question) for question in self.questions]
+        return {
+            "nll": -logs[:-1].gather(1, ids[0, 1:, None])[:, 0].numpy(),
+            "entropy": -(logs.exp() * logs).sum(-1)[:-1].numpy(),
+            "top": logits[:-1].argmax(-1).numpy(),
+            "answers": answers,
+        }
+
+    def _answer(self, question: torch.Tensor) -> list[int]:
+        found: list[int] = []
+        given, past = question, None
+        while len(found) < LONGEST_ANSWER:
+            out = self.model(input_ids=given, past_key_values=past, use_cache=True)
+            past, token = out.past_key_values, int(out.logits[0, -1].argmax())
+            if token == END:
+                break
+            found.append(token)
+            given = torch.tensor([[token]])
+        return found
+
+    def compare(self, right: dict[str, Any], wrong: dict[str, Any]) -> dict[str, float]:
+        rare = self.ids[0, 1:] >= RARE_FROM  # a byte-pair vocabulary is ordered by frequency
+        figures = {
+            "nll_delta": np.mean(wrong["nll"] - right["nll"]),
+            "rare_nll_delta": np.mean((wrong["nll"] - right["nll"])[rare]),
+            "entropy_delta": np.mean(wrong["entropy"] - right["entropy"]),
+            "same_top1": np.mean(wrong["top"] == right["top"]),
+            **_answer_figures(wrong["answers"]),
+        }
+        return {name: round(float(value), 3) for name, value in figures.items()}
 
 
-@contextlib.contextmanager
-def broken(kind: str, layers: list[int], forced: ForcedModel) -> Iterator[None]:
-    """The model with one kind of fault in some layers."""
-    with contextlib.ExitStack() as stack:
-        for number in layers:
-            hidden = forced.first_hidden
-            parts = modules_of(forced, number, hidden)
-            hypothesis = find(kind, hypotheses(parts, forced.seen_in(number, hidden), ()))
-            stack.enter_context(skipping(parts.layer) if hypothesis.identity else hypothesis.change)
-            if hypothesis.attention is not None:
-                stack.enter_context(only_in(parts.layer, hypothesis.attention))
-        yield
-
-
-@contextlib.contextmanager
-def skipping(layer: torch.nn.Module) -> Iterator[None]:
-    """The layer gives back what it was given."""
-
-    def hook(_module: Any, args: tuple[Any, ...], output: Any) -> Any:
-        return (args[0], *output[1:]) if isinstance(output, tuple) else args[0]
-
-    handle = layer.register_forward_hook(hook)
-    try:
-        yield
-    finally:
-        handle.remove()
-
-
-@contextlib.contextmanager
-def only_in(layer: torch.nn.Module, change: AttentionChange) -> Iterator[None]:
-    """An attention change that holds while this layer runs."""
-    block: list[Any] = []
-
-    def before(*_: Any) -> None:
-        block.append(changed(change))
-        block[-1].__enter__()
-
-    def after(*_: Any) -> None:
-        block.pop().__exit__()
-
-    handles = [layer.register_forward_pre_hook(before), layer.register_forward_hook(after)]
-    try:
-        yield
-    finally:
-        for handle in handles:
-            handle.remove()
-
-
-def measure(model: Any, ids: np.ndarray) -> dict[str, np.ndarray]:
-    """Per token: loss, entropy and top token; and a greedy continuation of the first half."""
-    with torch.no_grad(), quiet():
-        logits = model(input_ids=torch.from_numpy(ids), use_cache=False).logits[0].double()
-        logs = torch.log_softmax(logits, -1)
-        row = torch.from_numpy(ids)[0, : ids.shape[1] // 2]
-        for _ in range(ANSWER):
-            row = torch.cat([row, model(input_ids=row[None], use_cache=False).logits[0, -1].argmax()[None]])
-    targets = torch.from_numpy(ids)[0, 1:]
+def _answer_figures(answers: list[list[int]]) -> dict[str, float]:
+    shares = [len(set(answer)) / len(answer) for answer in answers if answer]
     return {
-        "nll": -logs[:-1].gather(1, targets[:, None])[:, 0].numpy(),
-        "entropy": -(logs.exp() * logs).sum(-1)[:-1].numpy(),
-        "top": logits[:-1].argmax(-1).numpy(),
-        "answer": row[-ANSWER:].numpy(),
+        "answer_tokens": float(np.mean([len(answer) for answer in answers])),
+        "distinct_share": float(np.mean(shares)) if shares else 0.0,
     }
 
 
-def compare(ids: np.ndarray, right: dict[str, np.ndarray], wrong: dict[str, np.ndarray]) -> dict[str, float]:
-    rare = ids[0, 1:] >= RARE_FROM  # a byte-pair vocabulary is ordered by frequency
-    figures = {
-        "nll_delta": np.mean(wrong["nll"] - right["nll"]),
-        "rare_nll_delta": np.mean((wrong["nll"] - right["nll"])[rare]),
-        "entropy_delta": np.mean(wrong["entropy"] - right["entropy"]),
-        "same_top1": np.mean(wrong["top"] == right["top"]),
-        "distinct_share": len(set(wrong["answer"].tolist())) / ANSWER,
+def faults(subject: Subject, numbers: list[int]) -> Iterator[tuple[str, Any]]:
+    """Kinds with a block that breaks the layers `numbers`."""
+    model, layers = subject.model, subject.layers
+    with ForcedModel(model, subject.layer_count, subject.ids[:, :24]) as forced:
+        pass
+    for kind in WANTED:
+        yield kind, broken(kind, numbers, forced)
+    ids = torch.from_numpy(subject.ids)
+    with torch.no_grad(), quiet():
+        means = means_of(layers, lambda: model(input_ids=ids, use_cache=False))
+    yield from bias_faults(layers, means, numbers).items()
+    yield "layers swapped", exchanged(layers, numbers)
+    yield "residual scale missing", unscaled_branches(layers, numbers)
+
+
+def run(subject: Subject) -> dict[str, Any]:
+    """The whole table, printed as it grows."""
+    kinds: dict[str, dict[str, dict[str, float]]] = {}
+    middle, every = subject.layer_count // 2, list(range(subject.layer_count))
+    with attention(subject.model, install_probe()):
+        right = subject.measure()
+
+    def note(kind: str, label: str, block: Any, base: dict[str, Any] = right) -> None:
+        with attention(subject.model, install_probe()), block:
+            kinds.setdefault(kind, {})[label] = subject.compare(base, subject.measure())
+        print(kind, label, kinds[kind][label], flush=True)
+
+    for label, numbers in (("one layer", [middle]), ("every layer", every)):
+        for kind, block in faults(subject, numbers):
+            note(kind, label, block)
+    for kind, block in whole_model(subject.model).items():
+        note(kind, "every layer", block)
+    with attention(subject.model, install_probe()), capped():
+        with_cap = subject.measure()
+    note("soft cap dropped", "every layer", contextlib.nullcontext(), with_cap)
+    return {
+        "text_tokens": int(subject.ids.shape[1]),
+        "right": {name: round(value, 3) for name, value in _answer_figures(right["answers"]).items()},
+        "kinds": kinds,
     }
-    return {name: round(float(value), 3) for name, value in figures.items()}
 
 
 def main() -> None:
     """Measure every kind, print, and write the table when asked."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--write", action="store_true")
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--write", action="store_true", help="write the table that the documentation shows")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as work:
         source = resolve(None)
@@ -148,47 +166,9 @@ def main() -> None:
             from transformers import AutoTokenizer
 
             tokenizer = AutoTokenizer.from_pretrained(source.path.parent, gguf_file=source.path.name)
-        text = TEXT.read_text(encoding="utf-8")
-        ids = np.array([tokenizer(text, add_special_tokens=False)["input_ids"][:TOKENS]])
-        found = run(loaded.model, loaded.layers, ids)
+        found = run(Subject(loaded.model, loaded.layers, tokenizer))
     if asked.write:
         TABLE.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-
-
-def run(model: Any, layer_count: int, ids: np.ndarray) -> dict[str, Any]:
-    found: dict[str, Any] = {"text_tokens": int(ids.shape[1]), "kinds": {}}
-    with attention(model, install_probe()):
-        right = measure(model, ids)
-        found["right_distinct_share"] = len(set(right["answer"].tolist())) / ANSWER
-        for kind in [*WANTED, *special(model)]:
-            rows = {}
-            for label, layers in (
-                ("one layer", [layer_count // 2]),
-                ("every layer", list(range(layer_count))),
-            ):
-                if kind in special(model):
-                    with special(model)[kind]:
-                        rows[label] = compare(ids, right, measure(model, ids))
-                    break
-                with ForcedModel(model, layer_count, ids[:, :12]) as forced:
-                    pass
-                with attention(model, install_probe()), broken(kind, layers, forced):
-                    rows[label] = compare(ids, right, measure(model, ids))
-            found["kinds"][kind] = rows
-            print(kind, rows, flush=True)
-    return found
-
-
-def special(model: Any) -> dict[str, Any]:
-    """Faults outside of layers: rotary base, embedding scale, head."""
-    rotary = next(m for m in model.modules() if hasattr(m, "inv_freq"))
-    count = len(rotary.inv_freq)
-    other = torch.tensor([10000.0 ** (-i / count) for i in range(count)])
-    embedding = model.get_input_embeddings()
-    return {
-        "rotary base wrong": changes.attribute(rotary, "inv_freq", other),
-        "embedding scale missing": changes.result(embedding, lambda x: x * 0.25),
-    }
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from seatrial.export.bundle import open_bundle
 from seatrial.export.embedded import Progress
 from seatrial.export.faults.diagnose import diagnose
 from seatrial.export.faults.fault import Fault
-from seatrial.export.faults.hidden import norm_inputs
+from seatrial.export.faults.hidden import NormInput, norm_inputs
 from seatrial.export.graph_file import GraphFile, read_graph_file
 from seatrial.export.load import load_torch
 from seatrial.export.parity import Case, Check, Reference, compare, make_cases, ratio
@@ -59,9 +59,11 @@ def verify_bundle(source: Source, bundle: Path, *, progress: Progress | None = N
     graph = read_graph_file(open_bundle(bundle).model_path)
     quantized = [node.op_type for node in graph.proto.graph.node if node.op_type in _QUANTIZED]
     if quantized:
+        kinds = ", ".join(sorted(set(quantized)))
         raise UserError(
-            f"{bundle} is quantized ({len(quantized)} {quantized[0]} nodes): verify the fp32 graph it was "
-            "made from, and measure the quantization with `seatrial damage`"
+            f"{bundle} is quantized ({len(quantized)} nodes: {kinds}), so it differs from its source on "
+            "purpose and parity says nothing: verify the float graph it was made from, and measure what the "
+            f"quantization did with `seatrial damage FLOAT_BUNDLE {bundle}`"
         )
     with tempfile.TemporaryDirectory() as work:
         say(f"loading {source.name}", None)
@@ -81,9 +83,8 @@ def verify_graph(
     try:
         anatomy = find_anatomy(graph.proto)
         taps = [anatomy.embedding, *(join for layer in anatomy.layers for join in layer.joins)]
-        runner = GraphRunner(
-            graph, list(dict.fromkeys([*taps, *(norm.value for norm in norm_inputs(graph.proto))])), threads=1
-        )
+        norms = norm_inputs(graph.proto, graph.path.parent)
+        runner = GraphRunner(graph, list(dict.fromkeys([*taps, *(norm.value for norm in norms)])), threads=1)
     except BareLayer as error:
         faults.append(Fault("layer skipped", f"layer {error.layer}", str(error)))
         return Verification([Check("layers", "fail", None, None, str(error))], faults, rows)
@@ -94,7 +95,7 @@ def verify_graph(
     if len(anatomy.layers) != layers:
         detail = f"{len(anatomy.layers)} layers instead of {layers}"
         return Verification(checks, [*faults, Fault("layer skipped", "graph", detail)], rows)
-    faults += _frozen(checks, cases) or _by_layer(model, layers, runner, anatomy, cases, checks)
+    faults += _frozen(checks, cases) or _by_layer(model, layers, runner, anatomy, norms, cases, checks)
     faults = [_placed_by_audit(fault, rows) for fault in faults]
     if any(check.verdict == "fail" for check in checks) and not faults:
         failed = next(check for check in checks if check.verdict == "fail")
@@ -131,12 +132,18 @@ def _audit_row(rows: list[AuditRow], checks: list[Check]) -> Check:
 
 
 def _by_layer(
-    model: Any, layers: int, runner: GraphRunner, anatomy: Anatomy, cases: list[Case], checks: list[Check]
+    model: Any,
+    layers: int,
+    runner: GraphRunner,
+    anatomy: Anatomy,
+    norms: list[NormInput],
+    cases: list[Case],
+    checks: list[Check],
 ) -> list[Fault]:
     """Every layer on its own, at the longest length that the graph runs."""
     ids = max((case.ids for case in cases if len(case.ids) == 1), key=lambda ids: ids.shape[1])
     try:
-        found = diagnose(model, layers, runner, anatomy, ids, norm_inputs(runner.proto))
+        found = diagnose(model, layers, runner, anatomy, ids, norms)
     except GraphFailed as error:
         return [Fault("frozen length", "graph", f"fails at {ids.shape[1]} tokens: {error}")]
     detail = (

@@ -61,6 +61,49 @@ def result(module: Any, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
 
 
 @contextmanager
+def result_of_input(module: Any) -> Iterator[None]:
+    """The module gives back what it is given, as if it were not there."""
+    kept = module.forward
+    module.forward = lambda x, *_, **__: x
+    try:
+        yield
+    finally:
+        module.forward = kept
+
+
+@contextmanager
+def weights_of(module: Any, other: Any) -> Iterator[None]:
+    """The parameters of another module of the same shapes."""
+    theirs = dict(other.named_parameters())
+    kept = {name: own.data for name, own in module.named_parameters()}
+    for name, own in module.named_parameters():
+        own.data = theirs[name].data
+    try:
+        yield
+    finally:
+        for name, own in module.named_parameters():
+            own.data = kept[name]
+
+
+@contextmanager
+def exchanged(one: Any, two: Any) -> Iterator[None]:
+    """Two modules of the same shapes have each other's parameters."""
+    mine, theirs = ({name: p.data for name, p in m.named_parameters()} for m in (one, two))
+    try:
+        _set_all(one, theirs)
+        _set_all(two, mine)
+        yield
+    finally:
+        _set_all(one, mine)
+        _set_all(two, theirs)
+
+
+def _set_all(module: Any, values: dict[str, Tensor]) -> None:
+    for name, parameter_ in module.named_parameters():
+        parameter_.data = values[name]
+
+
+@contextmanager
 def both(*blocks: Any) -> Iterator[None]:
     """Several changes at once."""
     from contextlib import ExitStack

@@ -8,8 +8,7 @@ difference that no change explains is still reported, with its layer and the par
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -17,10 +16,13 @@ from typing import Any
 import numpy as np
 
 from seatrial.export.anatomy import Anatomy
+from seatrial.export.faults.embedding import embedding_faults
 from seatrial.export.faults.fault import Fault
+from seatrial.export.faults.fits import best_fit, families
 from seatrial.export.faults.forced import ForcedModel, LayerResult
+from seatrial.export.faults.head import head_faults
 from seatrial.export.faults.hidden import NormInput, hidden_faults
-from seatrial.export.faults.hypotheses import SCALES, Hypothesis, hypotheses
+from seatrial.export.faults.hypotheses import Hypothesis, hypotheses, other_layers
 from seatrial.export.faults.modules import LayerModules, modules_of
 from seatrial.export.faults.rotary import rotary_hypotheses
 from seatrial.export.other_kernels import OtherKernels
@@ -75,7 +77,7 @@ def diagnose(
     misfits: dict[int, dict[str, float]] = {}
     hiddens: list[np.ndarray] = []
     with ForcedModel(model, layer_count, ids) as forced:
-        faults += _embedding(forced, ran.taps[anatomy.embedding])
+        faults += embedding_faults(forced, ran.taps[anatomy.embedding])
         hidden = ran.taps[anatomy.embedding].reshape(forced.first_hidden.shape)
         for number in range(layer_count):
             hiddens.append(hidden)
@@ -84,7 +86,7 @@ def diagnose(
             if any(value > _EXPLAINED for value in misfits[number].values()):
                 faults.append(_explain(forced, number, hidden, wanted, misfits[number]))
             hidden = wanted.graph.out
-        faults += _head(forced, hidden, ran.logits)
+        faults += head_faults(forced, hidden, ran.logits)
         scales, judged, total = hidden_faults(forced, [*hiddens, hidden], norms, ran.taps)
     return Diagnosis(_merged(faults, scales), misfits, judged, total)
 
@@ -142,6 +144,11 @@ def _explain(
             best = (left, hypothesis)
         if left <= _EXPLAINED / 4:
             break
+    if best is None or best[0] > _EXPLAINED:
+        seen = forced.seen_in(number, hidden)
+        fitted = best_fit(families(parts, seen), partial(_left, forced, number, hidden, wanted))
+        if fitted is not None and (best is None or fitted[0] < best[0] * 0.7):
+            best = fitted
     before = max(misfit.values())
     if best is not None and (best[0] <= _EXPLAINED or best[0] < before * 0.05):
         left, hypothesis = best
@@ -159,16 +166,17 @@ def _candidates(
 ) -> Iterator[Hypothesis]:
     """One at a time: each may hold a changed copy of a matrix."""
     seen = forced.seen_in(number, hidden)
-    multipliers = tuple(
-        float(value)
+    multipliers = {
+        name: value
         for name, value in forced.model.config.to_dict().items()
         if isinstance(value, float) and "multiplier" in name
-    )
+    }
     if seen is not None and wanted.graph.key is not None:
         bare = forced.seen_in(number, hidden, no_rotary=True)
         if bare is not None and wanted.graph.key.shape == tuple(bare.key.shape):
             yield from rotary_hypotheses(bare.key.numpy(), wanted.graph.key, seen)
-    yield from hypotheses(parts, seen, multipliers)
+    yield from hypotheses(parts, seen, multipliers, (wanted.graph.key, wanted.graph.value))
+    yield from other_layers(forced.layers, number)
 
 
 def _left(
@@ -181,106 +189,3 @@ def _left(
     with hypothesis.change:
         result = forced.run_layer(number, hidden, hypothesis.attention, hypothesis.no_rotary)
     return max(wanted.misfit(result).values())
-
-
-def _embedding(forced: ForcedModel, graph: np.ndarray) -> list[Fault]:
-    """What goes into the first layer: a factor, or something else altogether."""
-    right = forced.first_hidden
-    limit = np.asarray(FLOORS * RELATIVE_FLOOR * float(np.abs(right).max()))
-    if (misfit := _misfit(graph, right, limit)) <= _EXPLAINED:
-        return []
-    graph = graph.reshape(right.shape) if graph.size == right.size else right * np.nan
-    factor = float((graph * right).sum() / (right * right).sum())
-    if np.isfinite(factor) and factor and _misfit(graph / factor, right, limit) <= 10:
-        return [Fault("embedding scale missing", "embedding", f"{factor:.4g} times what it should be", 0.0)]
-    if np.isfinite(graph).all():
-        wrong = np.abs(graph - right).max(-1)[0] > limit
-        first = int(np.flatnonzero(wrong)[0])
-        detail = f"differs {misfit:.3g} times the limit, first at token {first}"
-        return [Fault("embedding wrong", "embedding", detail)]
-    return [Fault("not finite", "embedding", "values are not finite or have another shape")]
-
-
-def _head(forced: ForcedModel, hidden: np.ndarray, logits: np.ndarray) -> list[Fault]:
-    """Final norm and head on the graph's own last residual."""
-    if not np.isfinite(hidden).all():
-        return []
-    right = forced.logits_from(hidden)
-    with OtherKernels(3 / 7):
-        floor = float(np.abs(forced.logits_from(hidden) - right).max())
-    limit = np.asarray(FLOORS * max(floor, RELATIVE_FLOOR * float(np.abs(right).max())))
-    if (misfit := _misfit(logits, right, limit)) <= _EXPLAINED:
-        return []
-    for kind, detail, change in _head_changes(forced):
-        with change:
-            left = _misfit(logits, forced.logits_from(hidden), limit)
-        if left <= _EXPLAINED or left < misfit * 0.01:
-            return [Fault(kind, "head", detail, round(left, 4))]
-    return [
-        Fault(
-            "head wrong",
-            "head",
-            f"logits differ {misfit:.3g} times the limit from those of the last residual",
-        )
-    ]
-
-
-def _head_changes(forced: ForcedModel) -> Sequence[tuple[str, str, Any]]:
-    """Changes to what follows the last layer."""
-    import torch
-
-    from seatrial.export.faults import changes
-    from seatrial.export.faults.modules import matrix
-
-    model = forced.model
-    found: list[tuple[str, str, Any]] = []
-    head = model.get_output_embeddings()
-    if getattr(head, "bias", None) is not None:
-        zero = changes.parameter(head, "bias", torch.zeros_like(head.bias))
-        found.append(("bias dropped", "its bias is missing", zero))
-        for share in (1 / 2, 1 / 4, 3 / 4):
-            cut = head.bias.detach().clone()
-            cut[int(len(cut) * share) :] = 0
-            found.append(
-                ("bias truncated", f"{share:.0%} of its bias is there", changes.parameter(head, "bias", cut))
-            )
-    for name in ("final_logit_softcapping",):
-        if getattr(model.config, name, None):
-            detail = f"logits are not capped at {getattr(model.config, name):g}"
-            found.append(("soft cap dropped", detail, changes.attribute(model.config, name, None)))
-    for factor in SCALES:
-        scaled = changes.result(head, partial(operator.mul, factor))
-        found.append(
-            ("scale wrong", f"logits are {factor:.4g} times what they should be before the cap", scaled)
-        )
-    if scaling := getattr(model.config, "logits_scaling", None):
-        scaled = changes.result(head, partial(operator.mul, scaling))
-        found.append(("scale wrong", f"logits are not divided by {scaling:g}", scaled))
-    columns = matrix(head).shape[1]
-    for label, start, stop in (("second", columns // 2, columns), ("first", 0, columns // 2)):
-        change = changes.without_inputs(head, start, stop)
-        found.append(("half of a sum missing", f"the {label} half of its input channels is missing", change))
-    found += _final_norm_changes(forced)
-    return found
-
-
-def _final_norm_changes(forced: ForcedModel) -> list[tuple[str, str, Any]]:
-    """The last norm module of the model outside its layers."""
-    import torch
-
-    from seatrial.export.faults import changes
-
-    inside = {module for layer in forced.layers for module in layer.modules()}
-    norms = [m for m in forced.model.modules() if "norm" in type(m).__name__.lower() and m not in inside]
-    found: list[tuple[str, str, Any]] = []
-    for module in norms[-1:]:
-        for name in ("eps", "variance_epsilon"):
-            if isinstance(getattr(module, name, None), float):
-                for value in (1e-5, 1e-6, 1e-8, 1e-12, 1e-3, 1e-2):
-                    detail = f"final norm: epsilon is {value:g} instead of {getattr(module, name):g}"
-                    found.append(("epsilon wrong", detail, changes.attribute(module, name, value)))
-        for which, neutral in (("weight", 1.0), ("bias", 0.0), ("weight", 0.0)):
-            if getattr(module, which, None) is not None:
-                change = changes.parameter(module, which, torch.full_like(getattr(module, which), neutral))
-                found.append(("norm wrong", f"final norm: its {which} is taken as {neutral:g}", change))
-    return found

@@ -49,6 +49,7 @@ class ForcedModel:
         self.layers = list(find_layers(model, layer_count))
         self.calls: list[Call] = []
         self.first_hidden = np.zeros(0)
+        self.logits_factor = 1.0  # put in by who tries a wrong one
         self._attention = attention(model, install_probe())
 
     def __enter__(self) -> ForcedModel:
@@ -73,6 +74,20 @@ class ForcedModel:
     def _forward(self) -> Any:
         with torch.no_grad(), quiet():
             return self.model(input_ids=torch.from_numpy(self.ids), use_cache=False, return_dict=True)
+
+    def embed(self) -> np.ndarray:
+        """What goes into the first layer now, (B, T, hidden)."""
+        found: list[np.ndarray] = []
+
+        def keep(_module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+            found.append(_without_hidden(args, kwargs)[0].detach().numpy().copy())
+
+        hook = self.layers[0].register_forward_pre_hook(keep, with_kwargs=True)
+        try:
+            self._forward()
+        finally:
+            hook.remove()
+        return found[0]
 
     def run_layer(
         self,
@@ -114,7 +129,8 @@ class ForcedModel:
 
         hook = self.layers[-1].register_forward_hook(put)
         try:
-            return self._forward().logits.float().numpy()
+            logits: np.ndarray = self._forward().logits.float().numpy()
+            return logits if self.logits_factor == 1.0 else logits * np.float32(self.logits_factor)
         finally:
             hook.remove()
 

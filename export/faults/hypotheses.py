@@ -6,20 +6,25 @@ Ordered from the likely to the odd; the one that leaves least unexplained wins, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import permutations
 from typing import Any
 
+import numpy as np
 import torch
 
 from seatrial.export.faults import changes
+from seatrial.export.faults.attention_hypotheses import attention_changes
+from seatrial.export.faults.bias_hypotheses import bias_changes
 from seatrial.export.faults.modules import LayerModules, matrix
+from seatrial.export.faults.norm_hypotheses import norm_changes
 from seatrial.export.faults.probe import AttentionChange, Seen
 
 SCALES = (0.5, 0.25, 2.0, 4.0, 0.125, 8.0, 3.0, 1 / 3)
-_EPSILONS = (1e-5, 1e-6, 1e-8, 1e-12, 1e-3, 1e-2, 1e-7, 0.0)
 
 
 @dataclass
@@ -36,86 +41,49 @@ class Hypothesis:
 
 
 def hypotheses(
-    parts: LayerModules, seen: Seen | None, multipliers: tuple[float, ...]
+    parts: LayerModules,
+    seen: Seen | None,
+    multipliers: dict[str, float],
+    cache: tuple[np.ndarray | None, np.ndarray | None] = (None, None),
 ) -> Iterator[Hypothesis]:
-    """Every hypothesis for one layer. `multipliers` are factors that the config itself speaks of."""
+    """Every hypothesis for one layer. `multipliers` are factors that the config itself speaks of, by name;
+    `cache` the graph's keys and values.
+    """
     yield Hypothesis("layer skipped", "layer", "the layer's input comes out unchanged", identity=True)
-    yield from _biases(parts)
-    yield from _norms(parts)
+    for kind, place, detail, change in bias_changes(parts, seen):
+        yield Hypothesis(kind, place, detail, change)
+    for name in parts.norms:
+        for kind, detail, change in norm_changes(parts.get(name)):
+            yield Hypothesis(kind, name, detail, change)
+    yield from _norms_exchanged(parts)
     yield from _activations(parts)
     yield from _matrices(parts)
     if seen is not None:
-        yield from _attention(seen)
+        for kind, detail, attention in attention_changes(seen, *cache, SCALES):
+            yield Hypothesis(kind, "attention", detail, attention=attention)
+    yield from _branches(parts, multipliers)
     yield from _scales(parts, multipliers)
 
 
-def _biases(parts: LayerModules) -> Iterator[Hypothesis]:
-    owners = [name for name in parts.linears() if getattr(parts.get(name), "bias", None) is not None]
-    for name in owners:
-        module = parts.get(name)
-        bias = module.bias.detach()
-        yield Hypothesis(
-            "bias dropped",
-            name,
-            "its bias is missing",
-            changes.parameter(module, "bias", torch.zeros_like(bias)),
-        )
-        yield from _bias_parts(name, module, bias)
-    for name in owners:
-        for other in owners:
-            if other != name:
-                yield from _bias_moved(parts, name, other)
+def _norms_exchanged(parts: LayerModules) -> Iterator[Hypothesis]:
+    """Two norms of a layer have each other's weights, or one has the other's too."""
+    for a, b in permutations(parts.norms, 2):
+        one, two = parts.get(a), parts.get(b)
+        if getattr(one, "weight", None) is None or tuple(one.weight.shape) != tuple(two.weight.shape):
+            continue
+        yield Hypothesis("norm wrong", a, f"it has the weights of {b}", changes.weights_of(one, two))
+        if a < b:
+            change = changes.exchanged(one, two)
+            yield Hypothesis("norm wrong", a, f"its weights and those of {b} are exchanged", change)
 
 
-def _bias_parts(name: str, module: Any, bias: torch.Tensor) -> Iterator[Hypothesis]:
-    """Part of a bias is missing: a third of a packed one, or its end."""
-    length = len(bias)
-    for share in (1 / 2, 1 / 4, 3 / 4, 1 / 8, 7 / 8):
-        cut = bias.clone()
-        cut[int(length * share) :] = 0
-        detail = f"only the first {int(length * share)} of {length} entries are there"
-        yield Hypothesis("bias truncated", name, detail, changes.parameter(module, "bias", cut))
-    if length % 3 == 0:
-        for third in range(3):
-            cut = bias.clone()
-            cut[third * length // 3 : (third + 1) * length // 3] = 0
-            detail = f"the {('first', 'second', 'last')[third]} third of its bias is missing"
-            yield Hypothesis("bias dropped", name, detail, changes.parameter(module, "bias", cut))
-
-
-def _bias_moved(parts: LayerModules, name: str, other: str) -> Iterator[Hypothesis]:
-    """The bias of `name` ended on `other`: added to the one there, or in its place."""
-    module, target = parts.get(name), parts.get(other)
-    moved = changes.fit_length(module.bias.detach(), len(target.bias))
-    gone = changes.parameter(module, "bias", torch.zeros_like(module.bias))
-    detail = f"its bias is added to {other} instead"
-    change = changes.both(gone, changes.parameter(target, "bias", target.bias.detach() + moved))
-    yield Hypothesis("bias moved", name, detail, change)
-    swapped = changes.fit_length(target.bias.detach(), len(module.bias))
-    if name < other:
-        change = changes.both(
-            changes.parameter(module, "bias", swapped), changes.parameter(target, "bias", moved)
-        )
-        yield Hypothesis("bias moved", name, f"its bias and that of {other} are exchanged", change)
-
-
-def _norms(parts: LayerModules) -> Iterator[Hypothesis]:
-    for name in parts.norms:
-        module = parts.get(name)
-        for attribute in ("eps", "variance_epsilon", "epsilon"):
-            if isinstance(getattr(module, attribute, None), float):
-                for value in _EPSILONS:
-                    if value != getattr(module, attribute):
-                        detail = f"epsilon is {value:g} instead of {getattr(module, attribute):g}"
-                        yield Hypothesis(
-                            "epsilon wrong", name, detail, changes.attribute(module, attribute, value)
-                        )
-        for which, neutral in (("weight", 1.0), ("bias", 0.0), ("weight", 0.0)):
-            owned = getattr(module, which, None)
-            if owned is not None:
-                detail = f"its {which} is taken as {neutral:g}"
-                change = changes.parameter(module, which, torch.full_like(owned, neutral))
-                yield Hypothesis("norm wrong", name, detail, change)
+def other_layers(layers: Sequence[Any], number: int) -> Iterator[Hypothesis]:
+    """The layer has the weights of another one."""
+    shapes = {name: tuple(p.shape) for name, p in layers[number].named_parameters()}
+    for other, layer in enumerate(layers):
+        if other != number and {n: tuple(p.shape) for n, p in layer.named_parameters()} == shapes:
+            change = changes.weights_of(layers[number], layer)
+            yield Hypothesis("layers swapped", "layer", f"it has the weights of layer {other}", change)
 
 
 def _activations(parts: LayerModules) -> Iterator[Hypothesis]:
@@ -159,13 +127,8 @@ def _matrices(parts: LayerModules) -> Iterator[Hypothesis]:
         if rows == columns:
             flipped = changes.weight(module, matrix(module).detach().T)
             yield Hypothesis("weight transposed", name, "its square matrix is transposed", flipped)
-        for which in ("bias",):
-            if getattr(module, which, None) is not None:
-                both = changes.both(
-                    changes.weight(module, torch.zeros_like(matrix(module))),
-                    changes.parameter(module, which, torch.zeros_like(module.bias)),
-                )
-                yield Hypothesis("projection missing", name, "nothing comes out of it", both)
+        nothing = changes.result(module, lambda x: x * 0)
+        yield Hypothesis("projection missing", name, "nothing comes out of it", nothing)
     yield from _swaps(parts)
 
 
@@ -191,50 +154,26 @@ def _swaps(parts: LayerModules) -> Iterator[Hypothesis]:
         yield Hypothesis("projections swapped", name, "its two halves (gate and up) are exchanged", rolled)
 
 
-def _attention(seen: Seen) -> Iterator[Hypothesis]:
-    head_dim, heads, kv = seen.query.shape[-1], seen.query.shape[1], seen.key.shape[1]
-    if seen.window:
-        for value in (0, seen.window + 1, seen.window - 1, 2 * seen.window, seen.window // 2):
-            detail = f"{value or 'no'} window instead of {seen.window}"
-            yield Hypothesis("window wrong", "attention", detail, attention=AttentionChange(window=value))
-    else:
-        for value in (4, 8, 16):
-            yield Hypothesis(
-                "window wrong", "attention", f"a window of {value}", attention=AttentionChange(window=value)
-            )
-    if seen.softcap:
-        detail = f"scores are not capped at {seen.softcap:g}"
-        yield Hypothesis("soft cap dropped", "attention", detail, attention=AttentionChange(softcap=0.0))
-    names = {"1/sqrt(head_dim)": head_dim**-0.5, "1": 1.0, "1/head_dim": 1 / head_dim,
-             "1/sqrt(heads * head_dim)": (heads * head_dim) ** -0.5}  # fmt: skip
-    for label, value in names.items():
-        if abs(value / seen.scaling - 1) > 1e-3:
-            detail = f"scores are scaled by {label} = {value:.4g} instead of {seen.scaling:.4g}"
-            yield Hypothesis(
-                "attention scale wrong", "attention", detail, attention=AttentionChange(scale=value)
-            )
-    for factor in (*SCALES, head_dim**0.5, 2**0.5, 2**-0.5, 1.1, 0.9, 1.5):
-        detail = f"scores are scaled {factor:.4g} times as much"
-        yield Hypothesis(
-            "attention scale wrong", "attention", detail, attention=AttentionChange(scale_factor=factor)
-        )
-    if kv != heads:
-        for label in ("strided", "first"):
-            detail = f"query heads share KV heads the wrong way ({label})"
-            change = AttentionChange(grouping=label)  # type: ignore[arg-type]
-            yield Hypothesis("head grouping wrong", "attention", detail, attention=change)
-    yield Hypothesis(
-        "not causal", "attention", "it sees later tokens", attention=AttentionChange(causal=False)
-    )
+def _branches(parts: LayerModules, multipliers: dict[str, float]) -> Iterator[Hypothesis]:
+    """The factor on what a branch adds to the residual stream is missing, in one branch or in both."""
+    ends = [names[-1] for names in (parts.output, parts.mlp) if names]
+    for name, factor in multipliers.items():
+        if "residual" in name and factor not in (0.0, 1.0):
+            detail = f"what it adds is not multiplied by {factor:g}"
+            undone = {end: changes.result(parts.get(end), partial(operator.mul, 1 / factor)) for end in ends}
+            for end, change in undone.items():
+                yield Hypothesis("residual scale missing", end, detail, change)
+            undone = {end: changes.result(parts.get(end), partial(operator.mul, 1 / factor)) for end in ends}
+            change = changes.both(*undone.values())
+            yield Hypothesis("residual scale missing", ends[0], f"{detail}, in both branches", change)
 
 
-def _scales(parts: LayerModules, multipliers: tuple[float, ...]) -> Iterator[Hypothesis]:
-    found = [*SCALES, *(1 / m for m in multipliers if m), *multipliers]
+def _scales(parts: LayerModules, multipliers: dict[str, float]) -> Iterator[Hypothesis]:
+    own = [value for value in multipliers.values() if value]
     for name in [*parts.linears(), *parts.norms]:
-        for factor in found:
-            if abs(factor - 1) < 1e-6:
-                continue
-            change = changes.result(parts.get(name), lambda x, f=factor: x * f)  # type: ignore[misc]
-            yield Hypothesis(
-                "scale wrong", name, f"its result is {factor:.4g} times what it should be", change
-            )
+        for factor in (*SCALES, *(1 / value for value in own), *own):
+            if abs(factor - 1) > 1e-6:
+                change = changes.result(parts.get(name), partial(operator.mul, factor))
+                yield Hypothesis(
+                    "scale wrong", name, f"its result is {factor:.4g} times what it should be", change
+                )

@@ -25,6 +25,9 @@ class AttentionChange:
     softcap: float | None = None  # 0: none at all
     grouping: Literal["neighbours", "strided", "first"] = "neighbours"
     causal: bool = True
+    reach: int | None = None  # positions from here on are seen by nobody but themselves
+    key_order: tuple[int, ...] | None = None  # which KV head stands in each place
+    value_order: tuple[int, ...] | None = None
     # Rotary made here instead of by the model, whose own must then be switched off (cos 1, sin 0).
     rotary: Rotary | None = None
 
@@ -103,14 +106,18 @@ def _attention(
     del attention_mask
     change = _state.change
     asked = scaling if scaling is not None else query.shape[-1] ** -0.5
-    query, key = _rotate(query, change.rotary, "query"), _rotate(key, change.rotary, "key")
+    query = _rotate(query, change.rotary, "query", key.shape[2] - query.shape[2])
+    key = _rotate(key, change.rotary, "key")
+    key = key if change.key_order is None else key[:, list(change.key_order)]
+    value = value if change.value_order is None else value[:, list(change.value_order)]
     window = sliding_window if change.window is None else change.window
     cap = softcap if change.softcap is None else change.softcap
     scale = (asked if change.scale is None else change.scale) * change.scale_factor
     scores = torch.matmul(query, _spread(key, query.shape[1], change.grouping).transpose(2, 3)) * scale
     if cap:
         scores = torch.tanh(scores / cap) * cap
-    scores = scores.masked_fill(~_visible(scores.shape[-1], window, change.causal), float("-inf"))
+    seen = _visible(scores.shape[-2], scores.shape[-1], window, change)
+    scores = scores.masked_fill(~seen, float("-inf"))
     output = torch.matmul(torch.softmax(scores, -1), _spread(value, query.shape[1], change.grouping))
     _state.seen[int(module.layer_idx)] = Seen(query, key, value, output, asked, sliding_window, softcap)
     return output.transpose(1, 2).contiguous(), None
@@ -126,19 +133,21 @@ def _spread(x: torch.Tensor, heads: int, grouping: str) -> torch.Tensor:
     return x.repeat_interleave(times, 1)
 
 
-def _visible(tokens: int, window: int | None, causal: bool) -> torch.Tensor:
-    """(T, T): may row attend to column?"""
-    row, column = torch.arange(tokens)[:, None], torch.arange(tokens)[None, :]
-    allowed = column <= row if causal else torch.ones(tokens, tokens, dtype=torch.bool)
-    return allowed & (row - column < window) if window else allowed
+def _visible(queries: int, tokens: int, window: int | None, change: AttentionChange) -> torch.Tensor:
+    """(Q, T): may row attend to column? With a cache the queries are the last of the tokens."""
+    row, column = torch.arange(tokens - queries, tokens)[:, None], torch.arange(tokens)[None, :]
+    allowed = column <= row if change.causal else torch.ones(queries, tokens, dtype=torch.bool)
+    if window:
+        allowed = allowed & (row - column < window)
+    return allowed if change.reach is None else allowed & ((column < change.reach) | (column == row))
 
 
-def _rotate(x: torch.Tensor, rotary: Rotary | None, side: str) -> torch.Tensor:
-    """Rotate the first 2 * len(frequencies) channels of (B, H, T, D)."""
+def _rotate(x: torch.Tensor, rotary: Rotary | None, side: str, first: int = 0) -> torch.Tensor:
+    """Rotate the first 2 * len(frequencies) channels of (B, H, T, D), whose positions begin at `first`."""
     if rotary is None or rotary.only not in ("both", side):
         return x
     frequencies = torch.tensor(rotary.inverse_frequencies, dtype=x.dtype)
-    angles = (torch.arange(x.shape[2], dtype=x.dtype) + rotary.shift)[:, None] * frequencies
+    angles = (torch.arange(x.shape[2], dtype=x.dtype) + rotary.shift + first)[:, None] * frequencies
     cos, sin = angles.cos() * rotary.factor, angles.sin() * rotary.factor
     width = 2 * len(rotary.inverse_frequencies)
     turned, rest = x[..., :width], x[..., width:]

@@ -35,6 +35,7 @@ def rotary_hypotheses(before: np.ndarray, graph_key: np.ndarray, right: Seen) ->
         "rotary layout wrong", f"channels are paired as {swapped}, not {layout}", frequencies, swapped, factor
     )
     base = _base(frequencies)
+    yield from _other_widths(before, graph_key, width, base, layout, factor)
     for found_layout in (layout, swapped):
         seen, seen_factor = _frequencies(before, graph_key, width, found_layout)
         kind = "rotary base wrong" if found_layout == layout else "rotary layout wrong"
@@ -60,6 +61,24 @@ def rotary_hypotheses(before: np.ndarray, graph_key: np.ndarray, right: Seen) ->
     for shift in (1, -1, 2, 5, 8):
         detail = f"positions are shifted by {shift}"
         yield _hypothesis("rotary base wrong", detail, frequencies, layout, factor, shift)
+
+
+def _other_widths(
+    before: np.ndarray, graph_key: np.ndarray, width: int, base: float, layout: str, factor: float
+) -> Iterator[Hypothesis]:
+    """Another share of the channels is rotated: as many as the graph's keys show, and the usual shares."""
+    head = before.shape[-1]
+    shares = [
+        _rotated_width(before, graph_key),
+        *(int(head * part) // 2 * 2 for part in (1, 3 / 4, 1 / 2, 1 / 4)),
+    ]
+    for other in dict.fromkeys(shares):
+        if other >= 2 and other != width:
+            detail = f"{other} of {head} channels are rotated instead of {width}"
+            powers = _of_base(base, other // 2)
+            yield _hypothesis("rotary width wrong", detail, powers, layout, factor)
+            seen, seen_factor = _frequencies(before, graph_key, other, layout)
+            yield _hypothesis("rotary width wrong", detail, seen, layout, seen_factor)
 
 
 def _hypothesis(

@@ -13,11 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from seatrial.export.faults.mutate import SUITE, Graph
-from seatrial.export.faults.symptoms import measure_of, symptom_of
+from seatrial.export.faults.mutations.graph import Graph
+from seatrial.export.faults.mutations.suite import SUITE
+from seatrial.export.faults.symptoms import measure_of, right_answers, symptom_of
 
 DOCUMENT = Path("docs/faults.md")
 COMMAND = "python bench/export_faults.py --write"
+SYMPTOMS_COMMAND = "python bench/export_symptoms.py --write"
 
 
 @dataclass(frozen=True)
@@ -52,13 +54,10 @@ def place_fault(
             found = verify(str(family), graph.model)
             right = [f for f in found.faults if f.kind in kinds and placed.matches(f.place)]
             shown = (right or found.faults)[:1]
-            put_at = (f"layer {placed.layer}, " if placed.layer is not None else "") + placed.module.split(
-                "|"
-            )[0]
             return Row(
                 fault=name,
                 family=str(family),
-                put_at=put_at,
+                put_at=placed.text(),
                 detected_by=_failed(found.checks),
                 named_as=f"{shown[0].kind} at {shown[0].place}" if shown else "-",
                 named=bool(right),
@@ -94,13 +93,15 @@ def render(rows: Sequence[Row]) -> str:
         "",
         "## What a reader of the answers would notice",
         "",
-        "Figures are of the embedded model with the fault in its middle layer / in every layer: the change",
-        "in the loss of rare tokens (nats), in entropy (nats), and the share of positions whose top token",
-        "stays.",
-        "It has no biases, so a symptom without figures is what is to be expected.",
+        "Figures are of the embedded model with the fault in its middle layer / in every layer, made by",
+        f"`{SYMPTOMS_COMMAND}`: the change in the loss of rare tokens (nats), in entropy (nats), the share",
+        "of positions whose top token stays, and the length of greedy answers to a few questions (tokens;",
+        f"{right_answers()['answer_tokens']:.0f} without a fault).",
+        "A fault that has no layer has one figure. What the model does not have is stood in for: the mean of",
+        "what a projection gives for a bias, the inverse for a missing factor, Gemma 2's cap for a soft cap.",
         "",
-        "| kind | symptom | rare loss | entropy | same top token |",
-        "|---|---|---|---|---|",
+        "| kind | symptom | rare loss | entropy | same top token | answer |",
+        "|---|---|---|---|---|---|",
         *(_symptom_row(kind) for kind in dict.fromkeys(kind for _, kinds, _ in SUITE for kind in kinds)),
     ]
     return "\n".join(lines) + "\n"
@@ -108,8 +109,6 @@ def render(rows: Sequence[Row]) -> str:
 
 def _symptom_row(kind: str) -> str:
     figures = list((measure_of(kind) or {}).values())
-    cells = [
-        " / ".join(f"{row[name]:.2f}" for row in figures) or "-"
-        for name in ("rare_nll_delta", "entropy_delta", "same_top1")
-    ]
+    columns = {"rare_nll_delta": ".2f", "entropy_delta": ".2f", "same_top1": ".2f", "answer_tokens": ".0f"}
+    cells = [" / ".join(format(row[name], form) for row in figures) or "-" for name, form in columns.items()]
     return f"| {kind} | {symptom_of(kind)} | {' | '.join(cells)} |"

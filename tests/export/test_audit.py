@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from verifying import Verifier
 
 from seatrial.export.audit import _inside
-from seatrial.export.faults.mutate import Graph
+from seatrial.export.faults.mutations.graph import Graph
 
 UP, DOWN = (f"model.layers.0.mlp.{name}.bias" for name in ("up_proj", "down_proj"))
 

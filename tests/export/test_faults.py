@@ -10,7 +10,8 @@ import pytest
 from tiny_models import FAMILIES
 from verifying import draw
 
-from seatrial.export.faults.mutate import SUITE, Graph, Placed
+from seatrial.export.faults.mutations.graph import Graph, Placed
+from seatrial.export.faults.mutations.suite import SUITE
 from seatrial.export.faults.symptoms import KINDS, symptom_of
 from seatrial.export.faults.table import DOCUMENT, Row, place_fault, render
 
@@ -65,8 +66,14 @@ def test_two_faults_in_two_layers_are_both_named(verify_family: Callable[..., An
 
 
 def test_places_are_judged_strictly() -> None:
-    placed = Placed(1, "mlp.up_proj")
+    placed = Placed(1, ("up_proj",))
     assert placed.matches("layer 1, mlp.up_proj")
     assert not placed.matches("layer 0, mlp.up_proj")
+    assert not placed.matches("layer 1, mlp.gate_up_proj")
     assert not placed.matches("layer 1, mlp.down_proj")
-    assert Placed(None, "head").matches("head")
+    assert not placed.matches("layer 1")
+    assert not placed.matches("layer 11, mlp.up_proj")
+    assert Placed(None, ("head",)).matches("head")
+    assert Placed(None, ("final norm",)).matches("head, final norm")
+    assert not Placed(None, ("head",)).matches("layer 0, head_proj")
+    assert Placed(2).matches("layer 2") and not Placed(2).matches("layer 2, mlp.up_proj")
