@@ -1,11 +1,12 @@
 """Makes the n-th file operation of a job fail, or the process die before it, for every n: run as a program.
 
-    python nth_operation.py fail|kill|size quantize|prepack|run|export WORK_FOLDER
+    python nth_operation.py fail|kill|size quantize|prepack|run WORK_FOLDER
 
 An audit hook sees every open-for-writing, rename, unlink, mkdir and rmdir that Python makes; for native
 writers (onnxruntime saves the packed weights itself) and for each write in between, `sizes` lowers the
 largest file size instead. Each n is a fork of one warm process, so nothing of one attempt reaches the
-next. Prints one JSON line per n: what happened and what state the target was in.
+next. Prints one JSON line per n: what happened and what state the target was in. Export takes too long for
+that: see `fault_in_fork.py`, which uses the jobs and the checks of this module.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ TRANSCRIPT = (
     "Anna Lindqvist: Good morning, the budget of the trade fair is $35,000.\nBen Okoro: Fine with me.\n"
 )
 RIGHT = "The budget of the trade fair is $35,000."
-_EVENTS = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate"}
+_REMOVALS = {"os.remove", "os.rmdir"}
+_EVENTS = {"os.rename", "os.mkdir", "os.truncate", "os.link", "os.symlink", *_REMOVALS}
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -39,7 +41,7 @@ class Injector:
         sys.addaudithook(self.hook)
 
     def hook(self, event: str, arguments: tuple[object, ...]) -> None:
-        if not self.armed or not self._counts(event, arguments):
+        if not self.armed or counted_path(event, arguments, self.folder) is None:
             return
         self.seen += 1
         if self.seen != self.at:
@@ -48,14 +50,25 @@ class Injector:
             os.kill(os.getpid(), signal.SIGKILL)
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(arguments[0]))
 
-    def _counts(self, event: str, arguments: tuple[object, ...]) -> bool:
-        path = arguments[0] if arguments else None
-        if not isinstance(path, str | os.PathLike) or not os.fspath(path).startswith(self.folder):  # type: ignore[arg-type]
-            return False
-        if event == "open":
-            flags = arguments[2] if len(arguments) > 2 else 0
-            return isinstance(flags, int) and bool(flags & _WRITING)
-        return event in _EVENTS
+
+def counted_path(event: str, arguments: tuple[object, ...], folder: str) -> str | None:
+    """The path below `folder` that an audit event writes to, makes, renames or removes; None for others."""
+    if not (event in _EVENTS or is_writing(event, arguments)):
+        return None
+    path = arguments[0] if arguments else None
+    if not isinstance(path, str | os.PathLike):
+        return None
+    text = str(os.fspath(path))
+    at = arguments[-1]
+    if not text.startswith("/") and event in _REMOVALS and isinstance(at, int) and at >= 0:
+        text = f"{os.readlink(f'/proc/self/fd/{at}')}/{text}"  # noqa: PTH115 - a removal inside rmtree
+    return text if text.startswith(f"{folder}/") else None
+
+
+def is_writing(event: str, arguments: tuple[object, ...]) -> bool:
+    """Whether the event opens a file for writing."""
+    flags = arguments[2] if event == "open" and len(arguments) > 2 else 0
+    return isinstance(flags, int) and bool(flags & _WRITING)
 
 
 def quantize(work: Path) -> None:
@@ -168,19 +181,10 @@ def state(name: str, work: Path) -> dict[str, object]:
 
 def main() -> None:
     how, name, work = sys.argv[1], sys.argv[2], Path(sys.argv[3])
-    work.mkdir(parents=True, exist_ok=True)
-    import seatrial.guards.check
-    import seatrial.quantize.bundle
-    import seatrial.simulate.run  # noqa: F401 - once here, not once per fork
-
-    write_scripted_bundle(work / "model", RIGHT)
-    if name != "run":
-        _warm_up(work)
-    if name == "export":
-        _tiny_source(work)
+    prepare(name, work)
     steps = range(1, 400) if how != "size" else [0, 1, 100, 1000, 4096, 20000, 100000, 300000]
     for at in steps:
-        _put_old_one_back(name, work)
+        put_old_one_back(name, work)
         row = attempt(how, name, work, at)
         print(json.dumps(row), flush=True)
         if row["code"] == 0:
@@ -188,7 +192,21 @@ def main() -> None:
     print(json.dumps({"at": "again", **_again(name, work)}), flush=True)
 
 
-def _put_old_one_back(name: str, work: Path) -> None:
+def prepare(name: str, work: Path) -> None:
+    """The models that a job starts from, and everything imported that it needs: once, not once per fork."""
+    work.mkdir(parents=True, exist_ok=True)
+    import seatrial.guards.check
+    import seatrial.quantize.bundle
+    import seatrial.simulate.run  # noqa: F401
+
+    write_scripted_bundle(work / "model", RIGHT)
+    if name != "run":
+        _warm_up(work)
+    if name == "export":
+        _tiny_source(work)
+
+
+def put_old_one_back(name: str, work: Path) -> None:
     """Before each attempt an older bundle (int8) lies where the new one (int4) is to go."""
     if name in ("quantize", "export"):
         for leftover in [work / "target", *work.glob(".target*")]:
