@@ -178,7 +178,7 @@ def _forced(
             return {"reference": [], "candidate": []}
         started = time.perf_counter()
         noise = {}
-        ids = max((tokenizer.encode(document.text) for document in documents[:8]), key=len)
+        ids = max((tokenizer.encode(document.text) for document in documents[:8]), key=len)[:capacity]
         for done, (whose, bundle, session) in enumerate(
             [("reference", reference, left), ("candidate", candidate, right)]
         ):

@@ -266,6 +266,13 @@ def test_windows_of_a_long_document_score_every_token_but_their_first(reference,
     assert (pieces["kl"] == kept["kl"]).all() and (pieces["masks"] == kept["masks"]).all()
 
 
+def test_a_window_shorter_than_the_noise_measurement_is_enough(capsys, digits_folder, texts, reference):
+    folders = (reference.folder, digits_folder)
+    code, out, _ = run(capsys, *folders, "--text", texts, "--window", 32, "--draws", 200, "--json", "--quiet")
+    assert code == 0
+    assert {noise["tokens"] for noise in json.loads(out)["noise_floor"]["reference"]} == {32}
+
+
 def test_documents_are_parted_by_dashes_and_told_apart_by_script():
     found = split_documents("x", "Two words.\n---\n\n------\n今年收入37万元。\n--- \nMore - here\n")
     assert [(d.name, d.language) for d in found] == [("x#1", "en"), ("x#2", "zh"), ("x#3", "en")]
