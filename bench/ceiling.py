@@ -78,13 +78,15 @@ def measure(bundle: Bundle, weights: str, ceiling_bytes: int, prompt: list[int],
     return Row(outcome, first_s, ms, worker.watch.peak if worker else MemoryUse(), mechanism)
 
 
-def open_bundle_in(worker: Worker, bundle: Bundle, weights: str, capacity: int) -> None:
+def open_bundle_in(
+    worker: Worker, bundle: Bundle, weights: str, capacity: int, thresholds: Thresholds = DEAF
+) -> None:
     worker.open(
         bundle=str(bundle.folder),
         capacity=capacity,
         threads=None,
         weights=weights,
-        thresholds=asdict(DEAF),
+        thresholds=asdict(thresholds),
         eos=[],
     )
 
@@ -129,7 +131,7 @@ def empty_session(capacity: int) -> MemoryUse:
     with tempfile.TemporaryDirectory() as folder:
         tiny = open_bundle(write_scripted_bundle(Path(folder) / "tiny", "Nothing."))
         with open_ceiling(AMPLE) as ceiling, Worker(ceiling) as worker:
-            open_bundle_in(worker, tiny, "heap", capacity)
+            open_bundle_in(worker, tiny, "heap", capacity, Thresholds())
             list(worker.generate(**order(0, [1, 2, 3], 8)))
             return worker.close()
 
