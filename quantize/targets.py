@@ -50,6 +50,7 @@ class Table:
     weight: str
     rows: int
     width: int
+    transposed: bool = True  # stored as (V, H), as `Target` counts it, and not as a head's (H, V)
 
 
 @dataclass
@@ -163,15 +164,15 @@ class _Graph:
         """The Gathers that look rows up by token id; others (rotary caches, masks) are left alone."""
         found = []
         for node in model.graph.node:
-            if node.op_type != "Gather" or _number(node, "axis", 0) or node.input[0] not in self.constants:
+            if node.op_type != "Gather" or _number(node, "axis", 0):
                 continue
-            tensor = self.constants[node.input[0]]
-            if (
-                len(tensor.dims) == 2
-                and tensor.data_type in _FLOATS
-                and self.trace(node.input[1])[0] == "input_ids"
-            ):
-                found.append(Table(node, tensor.name, *tensor.dims))
+            source, flips, _ = self.trace(node.input[0])
+            tensor = self.constants.get(source)
+            if tensor is None or len(tensor.dims) != 2 or tensor.data_type not in _FLOATS:
+                continue
+            if self.trace(node.input[1])[0] == "input_ids":
+                rows, width = reversed(tensor.dims) if flips else tensor.dims
+                found.append(Table(node, source, rows, width, not flips))
         return found
 
     def group(self, node: onnx.NodeProto) -> str:

@@ -59,7 +59,9 @@ def tie_copies(found: Survey, reader: TensorReader) -> None:
             continue
         for target in found.targets:
             same_shape = (target.rows, target.width) == (table.rows, table.width) and not target.transposed
-            if same_shape and _equal_rows(reader.read(table.weight), reader.read(target.weight).T):
+            if not same_shape or not table.transposed:
+                continue
+            if _equal_rows(reader.read(table.weight), reader.read(target.weight).T):
                 target.weight, target.transposed = table.weight, True
                 found.weight_elements -= table.rows * table.width  # counted twice, as it was stored
 
@@ -161,7 +163,9 @@ def _jobs(found: Survey) -> dict[str, _Users]:
             )
         users.targets.append(target)
     for table in found.tables:
-        users = jobs.setdefault(table.weight, _Users([], [], "head", table.rows * table.width, True))
+        users = jobs.setdefault(
+            table.weight, _Users([], [], "head", table.rows * table.width, table.transposed)
+        )
         users.tables.append(table)
     return jobs
 

@@ -79,6 +79,34 @@ def test_what_is_quantized_already_is_refused_in_one_line(tiny, tmp_path, weight
     assert not (tmp_path / "twice").exists()
 
 
+def test_a_table_that_is_the_head_turned_round_is_stored_once(tiny, tmp_path):
+    """As genai's builder writes a tied model: the head's matrix, and a Transpose of it for the lookup."""
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for file in tiny.folder.iterdir():
+        (folder / file.name).write_bytes(file.read_bytes())
+    model = onnx.load(folder / "model.onnx")
+    table = next(t for t in model.graph.initializer if t.name == "embedding")
+    turned = np.ascontiguousarray(numpy_helper.to_array(table).T)
+    model.graph.initializer.remove(table)
+    model.graph.initializer.append(numpy_helper.from_array(turned, "head"))
+    final = next(node for node in model.graph.node if node.op_type == "FusedMatMul")
+    head = helper.make_node("MatMul", [final.input[0], "head"], list(final.output), name="head")
+    model.graph.node.remove(final)
+    model.graph.node.append(head)
+    model.graph.node.insert(0, helper.make_node("Transpose", ["head"], ["embedding"], perm=[1, 0]))
+    (folder / "model.onnx.data").unlink()
+    onnx.save_model(model, folder / "model.onnx", save_as_external_data=True, location="model.onnx.data")
+    results = [
+        quantize_bundle(bundle, tmp_path / f"out{place}", weights="int8", kv="fp32")
+        for place, bundle in enumerate((open_bundle(folder), tiny))
+    ]
+    assert not results[0].failed, [check for check in results[0].checks if check.verdict != "ok"]
+    assert results[0].tied and results[0].weight_bytes_share == 1.0
+    assert abs(results[0].sizes["quantized"] - results[1].sizes["quantized"]) < 2000
+    assert results[0].agreement["zh"].kl == pytest.approx(results[1].agreement["zh"].kl, rel=0.2)
+
+
 def test_int8_is_near_and_int4_is_further(tiny, tmp_path):
     near, far = (
         quantize_bundle(tiny, tmp_path / w, weights=w, kv="fp32").agreement["en"].kl for w in ("int8", "int4")
