@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from pathlib import Path
 
 import psutil
 import pytest
@@ -88,10 +87,10 @@ def test_a_reader_that_goes_away_is_no_error(job: RunJob) -> None:
     process.stderr.close()
 
 
-def test_a_tables_reader_that_goes_away_is_no_error(model: Path) -> None:
+def test_a_tables_reader_that_goes_away_is_no_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "seatrial", "ops", str(model), "--dim", "batch=1", "--dim", "sequence=4"]
+    command = [sys.executable, "-m", "seatrial", "devices", "list"]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False, timeout=60)
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, "")
