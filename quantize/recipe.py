@@ -82,7 +82,8 @@ def recipe_for(
     if weights not in ("int4", "int8"):
         raise UserError(f"unknown weights {weights!r}: use {', '.join(WEIGHTS)}")
     body = Format(4 if weights == "int4" else 8, block, symmetric, algorithm)
-    # GPTQ has no inputs to calibrate an embedding on: the head is rounded to nearest.
-    head_algorithm = "rtn" if algorithm == "gptq" else algorithm
+    # GPTQ has no inputs to calibrate an embedding on, and no lookup reads HQQ's float zero points: the head
+    # is rounded to nearest.
+    head_algorithm = "rtn" if algorithm in ("gptq", "hqq") else algorithm
     head = replace(body, bits=head_bits or 8, algorithm=head_algorithm)
     return Recipe(body=body, head=head, balanced=balanced)

@@ -18,6 +18,7 @@ from seatrial.export.session_graph import load_graph
 from seatrial.quantize.bundle import quantize_bundle
 from seatrial.quantize.liveness import sound_scales
 from seatrial.quantize.provenance import bits_of, distinct_values, provenance_of
+from seatrial.quantize.recipe import recipe_for
 from seatrial.quantize.targets import survey
 from seatrial.quantize.tensors import TensorReader
 
@@ -105,6 +106,13 @@ def test_a_table_that_is_the_head_turned_round_is_stored_once(tiny, tmp_path):
     assert results[0].tied and results[0].weight_bytes_share == 1.0
     assert abs(results[0].sizes["quantized"] - results[1].sizes["quantized"]) < 2000
     assert results[0].agreement["zh"].kl == pytest.approx(results[1].agreement["zh"].kl, rel=0.2)
+
+
+def test_float_zero_points_stay_out_of_a_table_that_is_looked_up(tiny, tmp_path):
+    recipe = recipe_for("int4", algorithm="hqq", symmetric=False)
+    result = quantize_bundle(tiny, tmp_path / "out", weights="int4", kv="fp32", recipe=recipe)
+    assert not result.failed and result.tied
+    assert result.formats == {"int4/32 asym hqq": 10, "int8/32 asym rtn": 1}
 
 
 def test_int8_is_near_and_int4_is_further(tiny, tmp_path):
