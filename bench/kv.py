@@ -17,6 +17,7 @@ from pathlib import Path
 from watch import watch
 
 from seatrial.export.bundle import Bundle, open_bundle
+from seatrial.export.prepacked import prepare_mapped
 from seatrial.export.session import Session
 from seatrial.export.session_graph import load_graph
 from seatrial.export.tokenizer import Tokenizer
@@ -100,7 +101,8 @@ def prefill(int8: Bundle, fp32: Bundle, rounds: int = 5) -> None:
 
 
 def memory(int8: Bundle, fp32: Bundle) -> None:
-    """A child each."""
+    """A child each. The packed file is made before: that takes the weights on the heap, once."""
+    prepare_mapped(int8)
     peaks = {}
     for name, bundle in (("int8", int8), ("fp32", fp32)):
         seen = watch([__file__, "run", str(bundle.folder)])
