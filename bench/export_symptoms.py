@@ -90,7 +90,7 @@ class Subject:
             given = torch.tensor([[token]])
         return found
 
-    def compare(self, right: dict[str, Any], wrong: dict[str, Any]) -> dict[str, float]:
+    def compare(self, right: dict[str, Any], wrong: dict[str, Any]) -> dict[str, float | None]:
         rare = self.ids[0, 1:] >= RARE_FROM  # a byte-pair vocabulary is ordered by frequency
         figures = {
             "nll_delta": np.mean(wrong["nll"] - right["nll"]),
@@ -99,7 +99,8 @@ class Subject:
             "same_top1": np.mean(wrong["top"] == right["top"]),
             **_answer_figures(wrong["answers"]),
         }
-        return {name: round(float(value), 3) for name, value in figures.items()}
+        # A figure that is not finite is none: a layer that overflows gives no probabilities.
+        return {name: round(float(v), 3) if np.isfinite(v) else None for name, v in figures.items()}
 
 
 def _answer_figures(answers: list[list[int]]) -> dict[str, float]:
@@ -127,7 +128,7 @@ def faults(subject: Subject, numbers: list[int]) -> Iterator[tuple[str, Any]]:
 
 def run(subject: Subject) -> dict[str, Any]:
     """The whole table, printed as it grows."""
-    kinds: dict[str, dict[str, dict[str, float]]] = {}
+    kinds: dict[str, dict[str, dict[str, float | None]]] = {}
     middle, every = subject.layer_count // 2, list(range(subject.layer_count))
     with attention(subject.model, install_probe()):
         right = subject.measure()

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any
 
 _SYMPTOMS = {
-    "bias dropped": "answers more templated and shorter: common phrases win over rare words",
-    "bias moved": "answers drift to a few favourite phrases; rare words lose probability",
-    "bias added twice": "answers more templated: the phrases that the bias favours win more often",
-    "bias truncated": "slightly more templated answers; part of the words loses probability",
+    "bias dropped": "more templated: common phrases win over rare words; in every layer word salad",
+    "bias moved": "in one layer shorter answers that drift from the question",
+    "bias added twice": "in one layer shorter answers in other words; in every layer word salad",
+    "bias truncated": "in one layer shorter answers, rare words lose a little probability",
     "activation differs": "in one layer hardly to be seen; in every layer flat, unsure answers that drift",
     "activation after the product": "in one layer other words, rare ones first; in every layer word salad",
     "activation before the projection": "in one layer rare words lose probability; in every layer word salad",
@@ -24,29 +24,29 @@ _SYMPTOMS = {
     "half of a sum missing": "in one layer fluent but beside the point; in every layer over-sure repetition",
     "projections swapped": "in one layer other words, rare ones first; in every layer word salad",
     "weight transposed": "fluent but beside the point from one layer, word salad from all",
-    "projection missing": "fluent text beside the point",
+    "projection missing": "in one layer fluent but beside the point; in every layer one word again and again",
     "rotary base wrong": "right for short prompts, beside the point for long ones",
-    "rotary width wrong": "word order is half understood: right words, confused references",
-    "rotary layout wrong": "word salad that keeps to the topic's vocabulary",
-    "rotary missing": "words of the prompt in any order: the model is blind to positions",
-    "head grouping wrong": "fluent text beside the point; copies from the prompt fail first",
+    "rotary width wrong": "flat, unsure word choice; answers end at once",
+    "rotary layout wrong": "flat, unsure answers that repeat themselves",
+    "rotary missing": "flat, unsure word choice; answers end at once",
+    "head grouping wrong": "in one layer rare words fail, copies first; in every layer word salad",
     "window wrong": "right up to the window's length, then what was said earlier is lost",
     "soft cap wrong": "lower: answers less sure; higher: over-sure",
-    "soft cap dropped": "over-sure answers: low entropy",
+    "soft cap dropped": "hardly to be seen at the usual cap; over-sure at a low one",
     "epsilon wrong": "nothing to be seen in most texts",
     "attention scale wrong": "too small: answers mix up who said what; too large: they copy one sentence",
-    "embedding scale missing": "flat answers in a few frequent words",
+    "embedding scale missing": "one word again and again",
     "positions wrong": "word order is half understood; the first words of the prompt are misread",
     "embedding wrong": "word salad from the first word",
-    "frozen length": "right at one length only: longer prompts are cut or answered beside the point",
+    "frozen length": "right at one length only: behind it the same words again and again",
     "cache wrong": "right for the first token, beside the point as the answer grows",
-    "residual scale missing": "in one layer hardly to be seen; in every layer word salad",
-    "layers swapped": "fluent but beside the point; less the nearer the two layers are",
-    "layer skipped": "fluent but shallow: facts and instructions are missed",
+    "residual scale missing": "from one layer rare words are lost and answers repeat themselves",
+    "layers swapped": "from one layer two words in five are others and answers do not end",
+    "layer skipped": "from one layer one word in four is another; from all one word again and again",
     "tied embedding stored twice": "the same text from a file that is larger than it needs to be",
-    "norm skipped": "in one layer the wrong words in the right places; in every layer word salad",
-    "norm wrong": "answers collapse to a few frequent words",
-    "not causal": "good scores on text that is given, word salad when it writes itself",
+    "norm skipped": "one word again and again from one layer; in every layer no numbers at all",
+    "norm wrong": "from one layer half of the words are others, then repetition; in every layer word salad",
+    "not causal": "good scores on text that is given, other words when it writes itself",
     "head wrong": "the wrong words in the right places",
     "not finite": "no text at all, or the same token for ever",
     "unexplained": "cannot be told from the kind",
@@ -60,9 +60,9 @@ def symptom_of(kind: str) -> str:
     return _SYMPTOMS[kind]
 
 
-def measure_of(kind: str) -> dict[str, dict[str, float]] | None:
+def measure_of(kind: str) -> dict[str, dict[str, float | None]] | None:
     """Figures of the embedded model with this fault in one layer and in every layer; None if not taken."""
-    found: dict[str, dict[str, float]] | None = _figures()["kinds"].get(kind)
+    found: dict[str, dict[str, float | None]] | None = _figures()["kinds"].get(kind)
     return found
 
 

@@ -110,5 +110,9 @@ def render(rows: Sequence[Row]) -> str:
 def _symptom_row(kind: str) -> str:
     figures = list((measure_of(kind) or {}).values())
     columns = {"rare_nll_delta": ".2f", "entropy_delta": ".2f", "same_top1": ".2f", "answer_tokens": ".0f"}
-    cells = [" / ".join(format(row[name], form) for row in figures) or "-" for name, form in columns.items()]
+    cells = [" / ".join(_figure(row[name], form) for row in figures) or "-" for name, form in columns.items()]
     return f"| {kind} | {symptom_of(kind)} | {' | '.join(cells)} |"
+
+
+def _figure(value: float | None, form: str) -> str:
+    return "not finite" if value is None else format(value, form)

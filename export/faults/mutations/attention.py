@@ -47,17 +47,17 @@ def rotary_width(graph: Graph, rng: Rng) -> Placed | None:
     """All channels of a head are rotated where only a part should be."""
     del rng
     names = [name for name in graph.names("cos_cache") if graph.users(name)]
-    nodes = [n for n in graph.of_type("GroupQueryAttention") if names and names[0] in n.input]
-    if not nodes or "rotary_embedding_dim" not in attributes_of(nodes[0]):
-        return None
-    rotated = attributes_of(nodes[0])["rotary_embedding_dim"]
-    positions, width = graph.array(names[0]).shape
     whole = _head_width(graph)
-    if whole is None or rotated != 2 * width or whole <= rotated:
+    if not names or whole is None:
+        return None
+    positions, width = graph.array(names[0]).shape
+    if whole <= 2 * width:
         return None
     _set_tables(graph, names[0], positions, whole // 2, 1e4)
-    for node in nodes:
-        next(a for a in node.attribute if a.name == "rotary_embedding_dim").i = whole
+    for node in graph.of_type("GroupQueryAttention"):
+        for attribute in node.attribute:
+            if attribute.name == "rotary_embedding_dim" and names[0] in node.input:
+                attribute.i = whole
     return Placed(None, ("rotary",))
 
 
