@@ -188,6 +188,14 @@ def test_a_bundle_tells_the_bytes_of_its_own_files(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(FORTY), encoding="utf-8")
     (tmp_path / "model.onnx").write_bytes(b"x" * 100)
     (tmp_path / "model.onnx.data").write_bytes(b"y" * 900)
+    (tmp_path / "seatrial.json").write_text(json.dumps({"weights": "int8", "kv": "int8"}), encoding="utf-8")
     stored = read_architecture(tmp_path).stored
     assert stored is not None
-    assert stored.total_bytes == 1000
+    assert (stored.total_bytes, stored.format, stored.kv) == (1000, "int8", "int8")
+
+
+def test_a_folder_of_another_exporter_with_a_broken_graph_is_not_taken_for_fp32(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps(FORTY), encoding="utf-8")
+    (tmp_path / "model.onnx").write_bytes(b"x" * 100)
+    with pytest.raises(UserError, match="no graph|no ONNX"):
+        read_architecture(tmp_path)
