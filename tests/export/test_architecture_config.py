@@ -197,5 +197,5 @@ def test_a_bundle_tells_the_bytes_of_its_own_files(tmp_path: Path) -> None:
 def test_a_folder_of_another_exporter_with_a_broken_graph_is_not_taken_for_fp32(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps(FORTY), encoding="utf-8")
     (tmp_path / "model.onnx").write_bytes(b"x" * 100)
-    with pytest.raises(UserError, match="no graph|no ONNX"):
+    with pytest.raises(UserError, match=r"no graph|no ONNX"):
         read_architecture(tmp_path)
