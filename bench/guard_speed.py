@@ -57,3 +57,13 @@ def lines() -> Iterator[str]:
     yield f"{'language':9} {'characters':>10} {'ms':>9} {'us/char':>8}"
     for language, characters, taken_s in curve():
         yield f"{language:9} {characters:10} {taken_s * 1e3:9.1f} {taken_s / characters * 1e6:8.2f}"
+
+
+def main() -> None:
+    """Print the table."""
+    for line in lines():
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
