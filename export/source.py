@@ -15,6 +15,7 @@ from seatrial.errors import UserError
 from seatrial.export.embedded import GGUF_SHA256, NAME, Progress, fetch_embedded
 from seatrial.export.files import sha256_of
 
+EMBEDDED = "embedded"  # as export and plan call it
 Kind = Literal["embedded", "hf", "gguf", "bundle", "onnx"]
 _HUB_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 _WANTED = [
@@ -47,8 +48,11 @@ def resolve(
     cache: Path | None = None,
     allow_pickle: bool = False,
 ) -> Source:
-    """The source behind `model`; None is the embedded model. Raises UserError telling what was needed."""
-    if model is None:
+    """The source behind `model`; None or "embedded" is the embedded model.
+
+    Raises UserError telling what was needed.
+    """
+    if model is None or model == EMBEDDED:
         return Source("embedded", fetch_embedded(cache=cache, progress=progress), NAME, GGUF_SHA256)
     text = str(model)
     path = Path(text).expanduser()
