@@ -24,8 +24,8 @@ from seatrial.quantize.packing import Floats
 Granularity = Literal["channel", "tensor"]
 KV_BITS = {"int8": 8, "int4": 4}
 # The calibrated maximum alone clips on other text, a wide range rounds more coarsely. `bench/kv.py headroom`
-# on the embedded model (English, Chinese): KL .0011 and .0015 at 1.0, .0009 and .0014 at 1.1, .0009 and .0020 at
-# 1.25, .0012 and .0030 at 1.5. 1.25 clips six times less than 1.1, which text unlike the calibration's will need.
+# on the embedded model, KL in English and Chinese: .0011 and .0015 at 1.0, .0009 and .0014 at 1.1, .0009 and
+# .0020 at 1.25, .0012 and .0030 at 1.5. 1.25 clips six times less than 1.1: text of other kinds needs room.
 HEADROOM = 1.25
 # A channel that stayed at zero still needs a step; this share of the tensor's largest channel is harmless.
 _SMALLEST_SHARE = 1e-4
