@@ -7,7 +7,7 @@ one, as constant folding leaves them) are stored once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -194,33 +194,32 @@ def _swap_nodes(model: onnx.ModelProto, renamed: dict[int, list[onnx.NodeProto]]
     nodes: list[onnx.NodeProto] = []
     for node in model.graph.node:
         nodes += renamed.get(id(node), [node])
-    kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in _alive(nodes, model)]
+    kept = [onnx.NodeProto.FromString(node.SerializeToString()) for node in alive(nodes, model)]
     del model.graph.node[:]
     model.graph.node.extend(kept)
     if all(entry.domain != DOMAIN for entry in model.opset_import):
         model.opset_import.append(helper.make_opsetid(DOMAIN, 1))
 
 
-def _alive(nodes: list[onnx.NodeProto], model: onnx.ModelProto) -> list[onnx.NodeProto]:
-    """Nodes that lead to an output (a Transpose of a weight that was replaced leads nowhere)."""
+def alive(nodes: Sequence[onnx.NodeProto], model: onnx.ModelProto) -> list[onnx.NodeProto]:
+    """Nodes that lead to an output of `model` (a Transpose of a weight that was replaced leads nowhere)."""
     needed = {output.name for output in model.graph.output}
     kept = []
     for node in reversed(nodes):
         if needed & set(node.output):
             kept.append(node)
-            needed |= set(node.input)
-            for attribute in node.attribute:
-                if attribute.type == onnx.AttributeProto.GRAPH:
-                    needed |= {name for inner in attribute.g.node for name in inner.input}
+            needed |= set(node.input) | inner_inputs(node)
     return kept[::-1]
 
 
+def inner_inputs(node: onnx.NodeProto) -> set[str]:
+    """Names that the graphs inside a node (of If, Loop, Scan) read."""
+    graphs = [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
+    return {name for graph in graphs for inner in graph.node for name in inner.input}
+
+
 def _still_used(model: onnx.ModelProto) -> list[onnx.TensorProto]:
-    used = {name for node in model.graph.node for name in node.input}
-    for node in model.graph.node:
-        for attribute in node.attribute:
-            if attribute.type == onnx.AttributeProto.GRAPH:
-                used |= {name for inner in attribute.g.node for name in inner.input}
+    used = {name for node in model.graph.node for name in (*node.input, *inner_inputs(node))}
     return [tensor for tensor in model.graph.initializer if tensor.name in used]
 
 

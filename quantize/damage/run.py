@@ -131,6 +131,7 @@ def _measure(
                 tokenizer,
                 folder,
                 progress,
+                together=store,
                 window=settings.window,
                 draws=settings.draws,
                 threads=settings.threads,

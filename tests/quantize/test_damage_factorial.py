@@ -1,83 +1,97 @@
-"""One part at a time: what a candidate consists of is read from its graph, and each part is made alone."""
+"""One part at a time: which experiments a candidate asks for, and what they say of planted damage."""
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))
-from damage_bundle import bigram_bundle
-
-from seatrial.errors import UserError
-from seatrial.export.session_graph import load_graph
+from seatrial.export.bundle import open_bundle
+from seatrial.export.session import Session
 from seatrial.export.tokenizer import Tokenizer
+from seatrial.quantize.bundle import quantize_bundle
 from seatrial.quantize.damage.documents import own_documents
-from seatrial.quantize.damage.factorial import Parts, build, parts_of, run_factorial, variants
-from seatrial.quantize.recipe import Format
+from seatrial.quantize.damage.factorial import TOGETHER, run_factorial, variants
+from seatrial.quantize.damage.forced import score_document
+from seatrial.quantize.damage.graft import Parts, parts_of
+from seatrial.quantize.damage.store import Store
 
-FOUR, EIGHT = Format(4), Format(8)
-
-
-@pytest.fixture(scope="module")
-def reference(tmp_path_factory):
-    # A width that blocks of 32 divide.
-    return bigram_bundle(tmp_path_factory.mktemp("factorial") / "reference", vocabulary=640)
+pytestmark = pytest.mark.usefixtures("own_cache")
+DOCUMENTS = own_documents("en")[:12]
 
 
-def levels(bundle):
-    nodes = [n for n in load_graph(bundle.model_path).graph.node if n.op_type == "MatMulNBits"]
-    return [a.i for node in nodes for a in node.attribute if a.name == "accuracy_level"]
-
-
-def test_the_parts_of_a_candidate_are_read_from_its_graph(int4_bundle):
-    parts = parts_of(int4_bundle)
-    assert (parts.body.bits, parts.body.block) == (4, 32)
-    assert parts.head.bits == 8
-    assert (parts.accuracy_level, parts.kv) == (4, "int8")
-    assert [variant.name for variant in variants(parts)] == [
+def test_every_part_is_taken_alone_and_the_weights_at_both_levels(int4_bundle):
+    assert [variant.name for variant in variants(parts_of(int4_bundle))] == [
         "weights, exact arithmetic",
         "weights, accuracy level 4",
         "head and embedding",
         "KV cache",
-        "all together",
+        TOGETHER,
     ]
 
 
-def test_a_float_bundle_has_no_parts(reference):
-    with pytest.raises(UserError, match="no parts"):
-        parts_of(reference)
+def test_what_is_float_in_the_candidate_is_no_experiment():
+    body = Parts(body=True, head=False, kv=False, accuracy_level=0)
+    assert [variant.name for variant in variants(body)] == ["weights, exact arithmetic", TOGETHER]
+    cache = Parts(body=False, head=False, kv=True, accuracy_level=0)
+    assert [variant.name for variant in variants(cache)] == ["KV cache", TOGETHER]
 
 
-@pytest.mark.parametrize("level", [0, 4])
-def test_a_variant_has_its_format_and_level(reference, tmp_path, level):
-    found = build(reference, Parts(FOUR, FOUR, level, None), tmp_path / "variant")
-    assert levels(found) == [level]
-    again = parts_of(found)
-    assert (again.head or again.body).bits == 4 and again.accuracy_level == level
+@pytest.fixture(scope="module")
+def measured(tiny, spare_cache, tmp_path_factory):
+    """Rows of the experiment for int4 and int8 weights, and where the work was kept."""
+    found = {}
+    tokenizer = Tokenizer.load(tiny.folder)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SEATRIAL_CACHE", str(spare_cache))
+        for weights in ("int4", "int8"):
+            folder = tmp_path_factory.mktemp(weights)
+            quantize_bundle(tiny, folder / "candidate", weights=weights, kv="int8", floor=0.5)
+            candidate = open_bundle(folder / "candidate")
+            store = Store(folder / "together")
+            with (
+                Session(tiny, capacity=1024, threads=1) as left,
+                Session(candidate, capacity=1024, threads=1) as right,
+            ):
+                for number, document in enumerate(DOCUMENTS):
+                    store.write(number, score_document(document, left, right, tokenizer))
+            found[weights] = (candidate, folder, experiment(tiny, candidate, folder))
+    return found
 
 
-def test_fewer_bits_hurt_more_and_a_float_part_hurts_nothing(reference, tmp_path):
-    documents = own_documents("en")[:12]
-    tokenizer = Tokenizer.load(reference.folder)
-    kl = {}
-    for name, format_ in (("int4", FOUR), ("int8", EIGHT)):
-        candidate = build(reference, Parts(format_, format_, 0, None), tmp_path / name)
-        rows = run_factorial(
-            reference,
-            candidate,
-            documents,
-            tokenizer,
-            tmp_path / f"work-{name}",
-            lambda _what, _share: None,
-            window=1024,
-            draws=200,
-            threads=1,
-        )
-        assert rows[-1]["variant"] == "all together"
-        kl[name] = rows[-1]["classes"]["digit"]["kl"]["value"]
-        alone = [row for row in rows if row["variant"] != "all together"]
-        assert [row["classes"]["digit"]["kl"]["value"] for row in alone] == [kl[name]] * len(alone)
-        assert not (tmp_path / f"work-{name}" / "bundle").exists(), "a variant goes when it is measured"
-    assert kl["int4"] > 10 * kl["int8"] > 0
+def experiment(reference, candidate, folder):
+    return run_factorial(
+        reference,
+        candidate,
+        DOCUMENTS,
+        Tokenizer.load(reference.folder),
+        folder,
+        lambda _what, _share: None,
+        together=Store(folder / "together"),
+        window=1024,
+        draws=200,
+        threads=1,
+    )
+
+
+def kl(rows):
+    return {row["variant"]: row["classes"]["other"]["kl"]["value"] for row in rows}
+
+
+def test_fewer_bits_hurt_more_and_only_where_they_are(measured):
+    four, eight = (kl(measured[weights][2]) for weights in ("int4", "int8"))
+    for name in ("weights, exact arithmetic", "weights, accuracy level 4"):
+        assert four[name] > 10 * eight[name] > 0
+    for name in ("head and embedding", "KV cache"):
+        assert four[name] == eight[name] > 0, "8 bits in both"
+    assert four[TOGETHER] > 0.5 * four["weights, accuracy level 4"]
+    assert eight["weights, accuracy level 4"] > eight["weights, exact arithmetic"]
+
+
+def test_a_finished_experiment_is_read_from_its_rows(measured, tiny):
+    candidate, folder, rows = measured["int4"]
+    assert not (folder / "bundle").exists(), "a variant goes when it is measured"
+    data = candidate.data_files[0]
+    data.rename(data.with_suffix(".away"))
+    try:
+        assert experiment(tiny, candidate, folder) == rows
+    finally:
+        data.with_suffix(".away").rename(data)
