@@ -7,11 +7,12 @@ import pytest
 from tiny_decoder import TIES, tiny_bundle
 
 from seatrial.errors import UserError
+from seatrial.export.bundle import open_bundle
 from seatrial.export.session import Session
 from seatrial.export.session_graph import load_graph
 from seatrial.quantize.bundle import quantize_bundle
 from seatrial.quantize.damage.graft import Parts, build, parts_of
-from seatrial.quantize.recipe import Format, recipe_for
+from seatrial.quantize.recipe import Format, Recipe, recipe_for
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 IDS = [5, 17, 300, 41, 41, 9, 250, 77, 600, 3, 12, 500]
@@ -21,7 +22,7 @@ RECIPES = {
     "not evened out": recipe_for("int4", balanced=False),
     "8 bits": recipe_for("int8"),
     "hqq": recipe_for("int4", symmetric=False, algorithm="hqq"),
-    "bits by layer": recipe_for("int4").__class__(Format(4), Format(8), {"layers.0.mlp": Format(8)}),
+    "bits by layer": Recipe(Format(4), Format(8), {"layers.0.mlp": Format(8)}),
 }
 
 
@@ -32,8 +33,6 @@ def logits(bundle):
 
 def quantized(reference, folder, recipe, kv="int8"):
     assert not quantize_bundle(reference, folder, kv=kv, recipe=recipe, floor=0.5).failed
-    from seatrial.export.bundle import open_bundle
-
     return open_bundle(folder)
 
 
@@ -62,8 +61,8 @@ def test_each_part_alone_is_that_part_and_the_rest_is_float(tmp_path, tie):
     assert apart["body"] > 3 * apart["head"], "4 bits in every layer against 8 in one"
 
 
-def test_the_body_alone_computes_what_quantizing_only_the_body_computes(tiny, tmp_path):
-    """The plain reference: a recipe that leaves the head out, on a model whose head is a matrix of its own."""
+def test_the_body_alone_is_near_the_reference_in_eight_bits_and_exact_arithmetic(tmp_path):
+    """Norms that hold the other half of an evened-out matrix go with it: without them all would be off."""
     reference = tiny_bundle(tmp_path / "fp32", tie="untied")
     candidate = quantized(reference, tmp_path / "both", recipe_for("int8"), kv="fp32")
     alone = Parts(body=True, head=False, kv=False, accuracy_level=0)
@@ -72,7 +71,6 @@ def test_the_body_alone_computes_what_quantizing_only_the_body_computes(tiny, tm
     body = [n for n in load_graph(found.model_path).graph.node if n.op_type == "MatMulNBits"]
     assert {next(a.i for a in node.attribute if a.name == "accuracy_level") for node in body} == {0}
     assert all(node.input[1].startswith("candidate/") and node.input[1] in weights for node in body)
-    # Without a rounding of activations 8 bits are near: the evened-out norms belong to their matrices.
     assert np.abs(logits(found) - logits(reference)).max() < 0.02 * np.abs(logits(reference)).max()
 
 
