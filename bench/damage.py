@@ -152,7 +152,7 @@ def _score(
                 if not stores[name].has(number):
                     stores[name].write(
                         number,
-                        score_document(document, reference, candidate, tokenizer, threads=session.threads),
+                        score_document(document, reference, candidate, tokenizer),
                     )
             if not kept:
                 spent = time.perf_counter() - begun

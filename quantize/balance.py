@@ -26,8 +26,8 @@ from seatrial.export.runtime import open_session, session_options
 from seatrial.export.session import usable_cpus
 from seatrial.export.session_graph import load_graph
 from seatrial.export.tokenizer import Tokenizer
+from seatrial.quantize.reading import empty_inputs
 from seatrial.quantize.recipe import Recipe
-from seatrial.quantize.sensitivity import empty_inputs
 from seatrial.quantize.targets import Survey, Target
 from seatrial.quantize.tensors import TensorReader
 from seatrial.quantize.texts import LANGUAGES, calibration_text

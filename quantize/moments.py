@@ -18,7 +18,7 @@ from seatrial.export.runtime import open_session, session_options
 from seatrial.export.session import usable_cpus
 from seatrial.export.session_graph import load_graph
 from seatrial.export.tokenizer import Tokenizer
-from seatrial.quantize.sensitivity import empty_inputs
+from seatrial.quantize.reading import empty_inputs
 from seatrial.quantize.targets import survey
 from seatrial.quantize.texts import LANGUAGES, calibration_text
 

@@ -56,7 +56,7 @@ def _groups(
     model = load_graph(bundle.model_path)
     found = survey(model)
     tie_copies(found, TensorReader(model, bundle.folder))
-    sensitivity = measure_sensitivity(bundle, low, progress=progress)
+    sensitivity = measure_sensitivity(bundle, low, balanced=base.balanced, progress=progress)
     groups = []
     for name, targets in groups_of(found).items():
         if name == "head":

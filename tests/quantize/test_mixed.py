@@ -15,7 +15,7 @@ from seatrial.quantize.bundle import quantize_bundle
 from seatrial.quantize.mixed import Group, by_kl, by_size
 from seatrial.quantize.planning import plan_mixed
 from seatrial.quantize.recipe import Format, recipe_for
-from seatrial.quantize.sensitivity import Probe, groups_of, measure_sensitivity
+from seatrial.quantize.sensitivity import Probe, groups_of, measure_sensitivity, rounded
 
 pytestmark = pytest.mark.usefixtures("own_cache")
 
@@ -82,6 +82,34 @@ def test_sensitivity_is_what_replacing_one_group_does(tiny):
     finer = measure_sensitivity(tiny, Format(8, 32), tokens=40)
     assert all(finer.kl[group] < found.kl[group] / 20 for group in found.kl)
     assert measure_sensitivity(tiny, low, tokens=40).kl == found.kl  # from the cache
+
+
+def test_a_matrix_is_rounded_as_it_will_be_stored_with_its_inputs_evened_out(tiny):
+    low, rng = Format(4, 32), np.random.default_rng(0)
+    probe = Probe(tiny, threads=1)
+    target = next(target for target in probe.found.targets if target.group == "layers.0.mlp")
+    values = probe.reader.read(target.weight)
+    inputs, outputs = (
+        np.exp(rng.normal(size=size)).astype(np.float32) for size in (target.width, target.rows)
+    )
+    factors = (inputs[:, None], outputs[None]) if not target.transposed else (inputs[None], outputs[:, None])
+    stored = rounded(values * factors[0] * factors[1], target, low)
+    x = rng.normal(size=(3, target.width)).astype(np.float32)
+
+    def times(x, matrix):
+        return x @ (matrix.T if target.transposed else matrix)
+
+    found = times(x, rounded(values, target, low, factors))
+    assert np.allclose(found, times(x / inputs, stored) / outputs, rtol=1e-4, atol=1e-5)
+    assert not np.allclose(found, times(x, rounded(values, target, low)), rtol=1e-2, atol=1e-3)
+
+
+def test_sensitivity_of_evened_out_weights_is_another_one(tiny):
+    low = Format(4, 32)
+    plain = measure_sensitivity(tiny, low, balanced=False, tokens=40)
+    evened = measure_sensitivity(tiny, low, tokens=40)
+    assert plain.kl["head"] == evened.kl["head"], "the head is left alone"
+    assert all(plain.kl[group] != evened.kl[group] for group in plain.kl if group != "head")
 
 
 def test_the_probe_reads_like_the_session(tiny):
