@@ -1,7 +1,8 @@
-"""A page: real filler with needles at up to five depths, near-duplicates in between. Seeded, pure."""
+"""A page: real filler with needles at five depths, near-duplicates in between. Seeded, pure."""
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,8 +13,10 @@ from seatrial.quantize.probes.needles import Needle, kinds, make_distractor, mak
 DEPTHS = (0.0, 0.25, 0.5, 0.75, 1.0)
 # Room at the end of the context for the question and the answer.
 RESERVED_TOKENS = 96
-# A page has no more facts than one for so many tokens: the rest must be filler.
+# A page has no more facts than one for so many tokens, near-duplicates included: the rest must be filler.
 TOKENS_PER_FACT = 50
+# Reading a page costs more than asking about it, so a long one has two needles at a depth.
+LONG_TOKENS = 2000
 
 
 @dataclass(frozen=True)
@@ -28,9 +31,13 @@ class PageJob:
 
     @property
     def depths(self) -> tuple[float, ...]:
-        """Where the needles stand: all five depths, or those whose turn it is where five do not fit."""
+        """Where the needles stand: each depth once or twice, or those whose turn it is where fewer fit.
+
+        Never more needles than kinds, because two of a kind would be distractors of each other.
+        """
         facts = self.context // TOKENS_PER_FACT
-        count = min(len(DEPTHS), max(1, facts // (1 + self.distractors)))
+        most = min(len(DEPTHS) * (2 if self.context >= LONG_TOKENS else 1), len(kinds(self.language)))
+        count = min(most, max(1, facts // (1 + self.distractors)))
         return tuple(sorted(DEPTHS[(self.number * count + i) % len(DEPTHS)] for i in range(count)))
 
     @property
@@ -73,8 +80,9 @@ def _facts(job: PageJob, chance: random.Random) -> tuple[list[Needle], list[Need
     """Needles of rotating kinds, and their near-duplicates, each about a subject of its own."""
     every, count = kinds(job.language), len(job.depths)
     subjects = chance.sample(words()[job.language]["subjects"], count * (1 + job.distractors))
-    # One step more after each full turn, so that every kind comes to every depth.
-    first = job.number * count + job.number // len(every)
+    # A step that shares no factor with the number of kinds, so that every kind comes to every depth.
+    step = next(step for step in range(count, 2 * len(every)) if math.gcd(step, len(every)) == 1)
+    first = job.number * step
     needles = [
         make_needle(job.language, every[(first + place) % len(every)], subjects.pop(), chance)
         for place in range(count)
@@ -107,8 +115,14 @@ def _placed(
     distractors: Sequence[Needle],
     chance: random.Random,
 ) -> list[str]:
-    """The lines with every needle after its share of them, distractors anywhere."""
-    spots = [(depth * len(lines), needle.sentence) for depth, needle in zip(depths, needles, strict=True)]
+    """The lines with every needle after its share of them, distractors anywhere.
+
+    The second needle of a depth stands a line further in.
+    """
+    spots = []
+    for place, (depth, needle) in enumerate(zip(depths, needles, strict=True)):
+        inwards = depths[:place].count(depth) * (1 if depth < 0.5 else -1)
+        spots.append((depth * len(lines) + inwards, needle.sentence))
     spots += [(chance.uniform(0, len(lines)), needle.sentence) for needle in distractors]
     numbered = [(at + 0.5, line) for at, line in enumerate(lines)]
     return [line for _, line in sorted(spots + numbered, key=lambda pair: pair[0])]

@@ -30,12 +30,12 @@ from seatrial.quantize.texts import evaluation_text
 
 Progress = Callable[[str, float | None], None]
 ANSWER_TOKENS = 28
-FILE = "probes.jsonl"
+FILE = "probes-2.jsonl"  # another number where pages of one name are made differently
 
 
 @dataclass(frozen=True)
 class ProbePlan:
-    """Pages per language and number of distractors at each context; up to five probes a page."""
+    """Pages per language and number of distractors at each context; up to ten probes a page."""
 
     name: str
     pages: tuple[tuple[int, int], ...]  # (context in tokens, pages)
@@ -57,8 +57,8 @@ class ProbePlan:
         return sorted(every, key=lambda job: (job.number + 0.5) / share[job.context])
 
 
-QUICK = ProbePlan("quick", ((512, 6), (2048, 4), (4096, 2)))
-FULL = ProbePlan("full", ((512, 96), (2048, 64), (4096, 36)))
+QUICK = ProbePlan("quick", ((512, 6), (2048, 2), (4096, 1)))
+FULL = ProbePlan("full", ((512, 96), (2048, 28), (4096, 18)))
 
 
 def run_probes(

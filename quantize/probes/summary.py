@@ -87,7 +87,12 @@ def summarize(pages: Sequence[dict[str, Any]], plan: str) -> dict[str, Any]:
 
 
 def _ordered(pairs: Sequence[Pair], of: Callable[[Pair], str]) -> list[str]:
-    return sorted({of(pair) for pair in pairs}, key=lambda value: (len(value), value))
+    """The values of a cut; contexts, depths and counts by size, kinds and languages by name."""
+
+    def key(value: str) -> tuple[float, str]:
+        return (float(value), "") if value[0].isdigit() else (0.0, value)
+
+    return sorted({of(pair) for pair in pairs}, key=key)
 
 
 def _cell(pairs: Sequence[Pair]) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -78,7 +79,7 @@ def test_worked_words():
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
-@pytest.mark.parametrize(("context", "distractors"), [(512, 0), (512, 4), (2048, 4)])
+@pytest.mark.parametrize(("context", "distractors"), [(512, 0), (512, 4), (2048, 4), (4096, 4)])
 def test_a_page_is_seeded_and_has_its_length_and_depths(language, context, distractors):
     filler = filler_sentences(language)
     job = PageJob(language, context, distractors, 1)
@@ -96,14 +97,28 @@ def test_a_page_is_seeded_and_has_its_length_and_depths(language, context, distr
         assert abs(place - depth) < 0.2
 
 
-def test_every_kind_comes_to_every_depth():
-    for language in LANGUAGES:
-        seen = Counter()
-        for number in range(12 * len(kinds(language))):
-            page = make_page(PageJob(language, 2048, 0, number), filler_sentences(language), count)
-            seen.update((depth, needle.kind) for depth, needle in page.needles)
-        assert set(seen) == {(depth, kind) for depth in DEPTHS for kind in kinds(language)}
-        assert max(seen.values()) <= 2 * min(seen.values())
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize(("context", "distractors"), [(512, 0), (512, 4), (2048, 0), (2048, 4)])
+def test_every_kind_comes_to_every_depth(language, context, distractors):
+    seen = Counter()
+    for number in range(5 * len(kinds(language))):
+        page = make_page(PageJob(language, context, distractors, number), filler_sentences(language), count)
+        seen.update((depth, needle.kind) for depth, needle in page.needles)
+    assert set(seen) == {(depth, kind) for depth in DEPTHS for kind in kinds(language)}
+    assert max(seen.values()) <= 2 * min(seen.values())
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_long_pages_ask_more_and_never_two_of_a_kind(language):
+    short, long = (
+        make_page(PageJob(language, n, 0, 3), filler_sentences(language), count) for n in (512, 4096)
+    )
+    assert len(short.needles) == 5 < len(long.needles)
+    asked = [needle.kind for _, needle in long.needles]
+    assert len(set(asked)) == len(asked)
+    starts = {long.text.index(needle.sentence): len(needle.sentence) for _, needle in long.needles}
+    spans = sorted((start, start + length) for start, length in starts.items())
+    assert all(long.text[end:start].strip() for (_, end), (start, _) in pairwise(spans)), "filler in between"
 
 
 def test_contexts_too_short_for_their_facts_are_refused():

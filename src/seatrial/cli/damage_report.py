@@ -6,15 +6,19 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
+
+from seatrial.quantize.probes.errors import ERRORS
 
 if TYPE_CHECKING:
     from seatrial.quantize.damage.figures import ClassFigures, ItemFigures
     from seatrial.quantize.damage.report import DamageReport
     from seatrial.quantize.stats import Interval
 
-_LEFT = ("verdict", "errors")
+_LEFT = ("verdict", "error")
 _COLOURS = {"none": "green", "does not concentrate": "green", "concentrates": "red", "cannot tell": "yellow"}
 
 
@@ -59,6 +63,14 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
+def _keep_words(table: Table) -> Table:
+    """Make every column as wide as its longest word, so that lines break between words only."""
+    for column in table.columns:
+        cells = [Text.from_markup(str(cell)).plain for cell in (column.header, *column.cells)]
+        column.min_width = max((cell_len(word) for cell in cells for word in cell.split()), default=1)
+    return table
+
+
 def _class_table(title: str, classes: Mapping[str, ClassFigures]) -> Table:
     table = _table(f"damage by class, {title}", "class", "n", "KL, nats", "harm, %", "repair, %", "verdict")
     for name, found in classes.items():
@@ -70,7 +82,7 @@ def _class_table(title: str, classes: Mapping[str, ClassFigures]) -> Table:
             _interval(found.kinds["repair"], 100),
             f"[{_COLOURS[str(found.verdict)]}]{found.verdict}[/]" if found.compared else "",
         )
-    return table
+    return _keep_words(table)
 
 
 def _concentration_table(classes: Mapping[str, ClassFigures]) -> Table:
@@ -84,10 +96,16 @@ def _concentration_table(classes: Mapping[str, ClassFigures]) -> Table:
             name,
             _interval(found.nll_delta),
             _interval(found.compared.ratio),
-            f"{found.p_adjusted:.3f}" if math.isfinite(found.p_adjusted) else "-",
+            _p(found.p_adjusted),
             f"+{seen:.0%}" if math.isfinite(seen) else "-",
         )
-    return table
+    return _keep_words(table)
+
+
+def _p(value: float) -> str:
+    if not math.isfinite(value):
+        return "-"
+    return "<.001" if value < 0.001 else f"{value:.3f}"
 
 
 def _interval(found: Interval, scale: float = 1) -> str:
@@ -115,10 +133,10 @@ def _item_table(items: Mapping[str, ItemFigures]) -> Table:
             str(found.harmed),
             _interval(found.harm, 100),
             str(found.repaired),
-            f"{found.mcnemar_p:.3f}",
+            _p(found.mcnemar_p),
             _interval(found.nll_delta_per_size),
         )
-    return table
+    return _keep_words(table)
 
 
 def _guard(console: Console, guard: Mapping[str, Any]) -> None:
@@ -132,13 +150,12 @@ def _guard(console: Console, guard: Mapping[str, Any]) -> None:
 
 
 def _probes(console: Console, probes: Mapping[str, Any]) -> None:
-    columns = ("probes", "n", "reference, %", "candidate, %", "harms", "repairs", "p", "verdict", "errors")
-    table = _table(f"copy probes ({probes['plan']}, {probes['pages']} pages)", *columns)
+    columns = ("probes", "n", "ref %", "cand %", "harms", "repairs", "p", "verdict")
+    table = _table(f"copy probes ({probes['plan']}, {probes['pages']} pages): right copies", *columns)
     rows = [("all", probes["all"])]
     for cut in ("language", "context", "depth", "distractors", "kind"):
         rows += [(f"{cut} {value}", cell) for value, cell in probes[cut].items()]
     for name, cell in rows:
-        errors = ", ".join(f"{error} {n}" for error, n in list(cell["candidate"]["errors"].items())[:3])
         table.add_row(
             name,
             str(cell["n"]),
@@ -146,16 +163,28 @@ def _probes(console: Console, probes: Mapping[str, Any]) -> None:
             f"{100 * cell['candidate']['normalized']['value']:.0f}",
             str(cell["harms"]),
             str(cell["repairs"]),
-            f"{cell.get('p_adjusted', cell['mcnemar_p']):.3f}",
+            _p(cell.get("p_adjusted", cell["mcnemar_p"])),
             cell["verdict"],
-            errors,
         )
-    console.print(table)
+    console.print(_keep_words(table))
+    console.print(_error_table(probes))
     guard = probes["guard"]
     console.print(
         f"number guard on the candidate's {guard['wrong_figures']} wrong copies of figures: "
         f"{guard['caught']} caught, {guard['escaped']} escaped, {guard['no_figure']} no figure"
     )
+
+
+def _error_table(probes: Mapping[str, Any]) -> Table:
+    """How wrong copies are wrong: the reference's count and the candidate's, by language and in all."""
+    languages = list(probes["language"]) if len(probes["language"]) > 1 else []
+    cells = [*(probes["language"][name] for name in languages), probes["all"]]
+    table = _table("wrong copies, reference > candidate", "error", *languages, "all")
+    for error in ERRORS:
+        counts = [[cell[of]["errors"].get(error, 0) for of in ("reference", "candidate")] for cell in cells]
+        if any(counts[-1]):
+            table.add_row(error, *(f"{before} > {after}" for before, after in counts))
+    return table
 
 
 def _factorial_table(rows: Any) -> Table:
