@@ -1,4 +1,8 @@
-"""Finished pages -> rates: reference and candidate paired, by kind, context, depth and distractors."""
+"""Finished pages -> rates: reference and candidate paired, by kind, context, depth and distractors.
+
+Probes of one page share its text and what the models made of it, so pages are what is resampled: a verdict
+needs McNemar's test, which takes probes as independent, and an interval over pages that excludes nothing.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,10 @@ import numpy as np
 
 from seatrial.quantize.stats import (
     ClusterBootstrap,
+    Interval,
     holm,
     mcnemar,
+    minimum_detectable,
     minimum_detectable_pairs,
     percentile_interval,
     wilson,
@@ -81,7 +87,6 @@ def summarize(pages: Sequence[dict[str, Any]], plan: str) -> dict[str, Any]:
             cell["p_adjusted"] = adjusted[value]
             cell["verdict"] = _verdict(cell, adjusted[value])
     overall = _cell(pairs)
-    overall["difference"] = _difference(pairs)
     overall["verdict"] = _verdict(overall, overall["mcnemar_p"])
     return {"plan": plan, "pages": len(pages), "all": overall, **cells, "guard": _guard(pairs)}
 
@@ -101,23 +106,26 @@ def _cell(pairs: Sequence[Pair]) -> dict[str, Any]:
     right = [(p.reference["normalized"], p.candidate["normalized"]) for p in pairs]
     harms = sum(r and not c for r, c in right)
     repairs = sum(c and not r for r, c in right)
+    difference, error = _difference(pairs)
     return {
         "n": n,
         "reference": _rates([p.reference for p in pairs]),
         "candidate": _rates([p.candidate for p in pairs]),
         "harms": harms,
         "repairs": repairs,
+        "difference": difference.to_json(),
         "mcnemar_p": mcnemar(harms, repairs),
-        "minimum_detectable": _detectable(harms + repairs, n),
+        "minimum_detectable": _detectable(harms + repairs, n, error),
     }
 
 
-def _detectable(changed: int, n: int) -> float | None:
-    """The smallest change of the copy rate that would have shown; None where none would at this size."""
-    if not n:
-        return None
+def _detectable(changed: int, n: int, standard_error: float) -> float | None:
+    """The smallest change of the copy rate that would have shown; None where none would at this size.
+
+    The larger of what McNemar's test and the interval over pages would have needed.
+    """
     found = minimum_detectable_pairs(max(changed / n, 1 / n), n)
-    return found if math.isfinite(found) else None
+    return max(found, minimum_detectable(standard_error)) if math.isfinite(found) else None
 
 
 def _rates(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -131,8 +139,8 @@ def _rates(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _difference(pairs: Sequence[Pair]) -> dict[str, Any]:
-    """Candidate's copy rate minus the reference's, with an interval over pages."""
+def _difference(pairs: Sequence[Pair]) -> tuple[Interval, float]:
+    """Candidate's copy rate minus the reference's, its interval over pages, and its standard error."""
     pages: dict[str, list[int]] = {}
     for pair in pairs:
         sums = pages.setdefault(pair.page, [0, 0])
@@ -141,8 +149,9 @@ def _difference(pairs: Sequence[Pair]) -> dict[str, Any]:
     bootstrap = ClusterBootstrap([len(pages)], (2,))
     for sums in pages.values():
         bootstrap.add(np.asarray(sums, np.float64))
+    drawn = bootstrap.draws[:, 0] / bootstrap.draws[:, 1]
     value = float(bootstrap.totals[0] / bootstrap.totals[1])
-    return percentile_interval(value, bootstrap.draws[:, 0] / bootstrap.draws[:, 1]).to_json()
+    return percentile_interval(value, drawn), float(drawn.std())
 
 
 def _verdict(cell: dict[str, Any], p: float) -> str:
@@ -152,8 +161,9 @@ def _verdict(cell: dict[str, Any], p: float) -> str:
         return "cannot tell"
     if cell["harms"] == cell["repairs"] == 0:
         return "none"
-    if p < _SIGNIFICANCE:
-        return "harmed" if cell["harms"] > cell["repairs"] else "repaired"
+    low, high = cell["difference"]["low"], cell["difference"]["high"]
+    if p < _SIGNIFICANCE and (high < 0 or low > 0):
+        return "harmed" if high < 0 else "repaired"
     return "cannot tell"
 
 

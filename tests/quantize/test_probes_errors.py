@@ -163,3 +163,14 @@ def test_verdicts_on_copies(outcomes, verdict):
     found = summarize(pages(outcomes), "test")
     assert found["all"]["verdict"] == verdict
     assert found["context"]["512"]["verdict"] == verdict
+
+
+def test_harm_on_one_page_of_many_probes_is_no_verdict():
+    """Twelve harms look certain when probes are independent; they are one page's."""
+    unharmed = [(True, True)] * 48
+    spread = [(True, True)] * 2 + [(True, False)] * 2
+    found = summarize(pages([*spread * 6, *unharmed][:60], per_page=4), "test")["all"]
+    one = summarize(pages([(True, False)] * 12 + unharmed, per_page=12), "test")["all"]
+    assert found["harms"] == one["harms"] == 12 and found["mcnemar_p"] == one["mcnemar_p"] < 0.001
+    assert (found["verdict"], one["verdict"]) == ("harmed", "cannot tell")
+    assert one["minimum_detectable"] > 1.5 * found["minimum_detectable"]
