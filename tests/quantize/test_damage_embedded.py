@@ -66,10 +66,10 @@ def reports(fp32_bundle, tmp_path_factory):
     }
     found = {}
     kept: dict[str, list] = {name: [] for name in changes}
-    with Session(fp32_bundle, capacity=256, threads=1) as session:
+    with Session(fp32_bundle, capacity=256) as session:
         reference = Replayed(session)
         damaged = {
-            name: Session(with_embedding(fp32_bundle, folder / name, change), capacity=256, threads=1)
+            name: Session(with_embedding(fp32_bundle, folder / name, change), capacity=256)
             for name, change in changes.items()
         }
         for document in DOCUMENTS:

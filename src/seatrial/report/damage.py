@@ -11,6 +11,9 @@ from seatrial.report.words import Speaker
 
 Table = dict[str, Any]
 
+# An interval is not broken: a dash between two word joiners.
+_TO = "\N{WORD JOINER}–\N{WORD JOINER}"
+
 
 VERDICTS = {"concentrates": "fail", "cannot tell": "warn", "does not concentrate": "ok", "none": "ok"}
 
@@ -96,7 +99,7 @@ def _classes(classes: dict[str, Any], say: Speaker, title: str) -> Table:
         row = [say.term(name), f"{found['n']:,}", with_ends(found["kl"])]
         row += [with_ends(found["flips"][kind], 100) for kind in ("harm", "repair")]
         row += [with_ends(found["nll_delta"])]
-        row += [with_ends(compared["ratio"]), short(compared["p_adjusted"])] if compared else ["", ""]
+        row += [with_ends(compared["ratio"]), _p(compared["p_adjusted"])] if compared else ["", ""]
         rows.append([*row, say.term(found["verdict"]) if compared else ""])
     return {"title": title, "heads": heads, "rows": rows}
 
@@ -111,7 +114,7 @@ def _items(items: dict[str, Any], say: Speaker) -> Table:
             str(found["harmed"]),
             with_ends(found["harm"], 100),
             str(found["repaired"]),
-            short(found["mcnemar_p"]),
+            _p(found["mcnemar_p"]),
         ]
         for name, found in items.items()
     ]
@@ -121,7 +124,7 @@ def _items(items: dict[str, Any], say: Speaker) -> Table:
 def _probes(probes: dict[str, Any], say: Speaker) -> Table:
     heads = [say("copies"), "n", say("reference") + " %", say("candidate") + " %"]
     heads += [say("harmed"), say("repaired"), "p", say("verdict"), say("errors")]
-    rows = [_probe_row(name, cell, say) for name, cell in _cells(probes)]
+    rows = [_probe_row(name or say("all_copies"), cell, say) for name, cell in _cells(probes)]
     return {"title": say("copies"), "heads": heads, "rows": rows}
 
 
@@ -135,7 +138,7 @@ def _cells(probes: dict[str, Any]) -> Iterable[tuple[str, dict[str, Any]]]:
 def _probe_row(name: str, cell: dict[str, Any], say: Speaker) -> list[str]:
     rates = [with_ends(cell[whose]["normalized"], 100) for whose in ("reference", "candidate")]
     errors = ", ".join(f"{say.term(error)} {n}" for error, n in cell["candidate"]["errors"].items())
-    p = short(cell.get("p_adjusted", cell["mcnemar_p"]))
+    p = _p(cell.get("p_adjusted", cell["mcnemar_p"]))
     return [
         name,
         str(cell["n"]),
@@ -163,7 +166,11 @@ def with_ends(found: dict[str, Any] | None, scale: float = 1) -> str:
     value = short(found["value"] * scale)
     if found["low"] is None or found["high"] is None:
         return value
-    return f"{value} ({short(found['low'] * scale)}–{short(found['high'] * scale)})"
+    return f"{value} ({short(found['low'] * scale)}{_TO}{short(found['high'] * scale)})"
+
+
+def _p(value: float | None) -> str:
+    return "<0.001" if value is not None and value < 0.001 else short(value)
 
 
 def short(value: float | None) -> str:
