@@ -31,7 +31,7 @@ from seatrial.quantize.damage.forced import Replayed, score_document
 from seatrial.quantize.damage.heading import common_tokenizer, mark_of
 from seatrial.quantize.damage.noise import Noise, measure_noise
 from seatrial.quantize.damage.run import Settings, default_documents, report_of
-from seatrial.quantize.damage.store import Store, key_of
+from seatrial.quantize.damage.store import Store, code_mark, key_of
 from seatrial.quantize.recipe import GENERATION
 from seatrial.simulate.prepare import ensure_bundle
 
@@ -84,7 +84,7 @@ def docs(
     tokenizer = common_tokenizer(fp32, candidates[0][1], (d.text for d in documents))
     stores = {}
     for name, bundle in candidates:
-        stores[name] = Store(work / key_of(mark_of(fp32), mark_of(bundle), "rows 1"))
+        stores[name] = Store(work / key_of(mark_of(fp32), mark_of(bundle), code_mark()))
     noise, read = _score(fp32, candidates, documents, tokenizer, stores, threads, until)
     documents = documents[:read]
     seconds = sum(json.loads(_times_file(stores, n).read_text(encoding="utf-8")) for n in range(read))
@@ -98,7 +98,7 @@ def docs(
     if not factorial_documents:
         return
     both, some = dict(candidates)[TOGETHER], documents[: 2 * factorial_documents]
-    place = work / key_of(mark_of(fp32), mark_of(both), "factorial")
+    place = work / key_of(mark_of(fp32), mark_of(both), code_mark(), "factorial")
     parts = run_factorial(
         fp32,
         both,
@@ -129,18 +129,18 @@ def _score(
 ) -> tuple[dict[str, dict[str, list]], int]:
     """Rows of every document that is not stored yet; the noise of every bundle, and how many were read."""
     capacity = max(tokenizer.count(d.text) for d in documents) + len(tokenizer.prefix_ids())
-    ids = tokenizer.encode(documents[0].text)
+    texts = [tokenizer.encode(document.text) for document in documents[:2]]  # one in each language
     noise: dict[str, dict[str, list]] = {}
     with ExitStack() as stack:
         session = stack.enter_context(Session(fp32, capacity=capacity, threads=threads))
         reference = Replayed(session)
-        own = _noise_once(stores[candidates[0][0]].folder / "reference.json", fp32, session, ids)
+        own = _noise_once(stores[candidates[0][0]].folder / "reference.json", fp32, session, texts)
         opened = {
             name: stack.enter_context(Session(bundle, capacity=capacity, threads=threads))
             for name, bundle in candidates
         }
         for name, bundle in candidates:
-            found = _noise_once(stores[name].folder / "noise.json", bundle, opened[name], ids)
+            found = _noise_once(stores[name].folder / "noise.json", bundle, opened[name], texts)
             noise[name] = {"reference": own, "candidate": found}
         for number, document in enumerate(documents):
             _say("documents", number / len(documents))
@@ -165,10 +165,10 @@ def _times_file(stores: dict[str, Store], number: int) -> Path:
     return next(iter(stores.values())).folder / f"seconds-{number}.json"
 
 
-def _noise_once(file: Path, bundle: Bundle, session: Session, ids: Sequence[int]) -> list[Noise]:
+def _noise_once(file: Path, bundle: Bundle, session: Session, texts: Sequence[Sequence[int]]) -> list[Noise]:
     """The noise of a bundle, measured unless a run before this one did."""
     if not file.is_file():
-        rows = [found.to_json() for found in measure_noise(bundle, session, ids)]
+        rows = [found.to_json() for found in measure_noise(bundle, session, texts)]
         file.write_text(json.dumps(rows), encoding="utf-8")
     return [Noise(**row) for row in json.loads(file.read_text(encoding="utf-8"))]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import comb, sqrt
+from math import log, sqrt
 from statistics import NormalDist
 from typing import Any
 
@@ -59,9 +59,11 @@ def mcnemar(harms: int, repairs: int) -> float:
     if harms < 0 or repairs < 0:
         raise UserError(f"counts of pairs cannot be negative, got {harms} and {repairs}")
     pairs = harms + repairs
-    # Whole numbers: 2**pairs overflows a float long before a report gets large.
-    tail = sum(comb(pairs, count) for count in range(min(harms, repairs) + 1))
-    return min(1.0, 2 * tail / 2**pairs)
+    # By logarithms: 2**pairs overflows a float, and whole numbers of that size take seconds to add.
+    counts = np.arange(min(harms, repairs) + 1)
+    steps = np.log(pairs - counts[:-1]) - np.log(counts[1:])  # of log C(pairs, count), from count 0 on
+    logs = np.concatenate([[0.0], np.cumsum(steps)]) - pairs * log(2)
+    return min(1.0, 2 * float(np.exp(logs).sum()))
 
 
 def holm(p_values: Mapping[str, float]) -> dict[str, float]:

@@ -9,6 +9,7 @@ difference (candidate against reference); what is reported is the difference of 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,9 @@ from seatrial.quantize.damage.tally import METRICS
 from seatrial.quantize.stats import Interval, minimum_detectable, p_not_above, percentile_interval
 
 Floats = NDArray[np.float64]
+# An excess over `other` below a quarter is of no consequence, however sure it is.
+MARGIN: Final = 0.25
+SIGNIFICANCE: Final = 0.05
 _N = METRICS.index("n")
 _OTHER = CLASSES.index(OTHER)
 
@@ -29,7 +33,7 @@ class Concentration:
     `difference` in nats of KL per token, `nll_difference` in nats of added NLL; `ratio` to what `other` has
     there, 1 when damage is spread evenly; `p` one-sided, of "not more than `other`"; `covered` the share of
     the class's tokens that had `other` tokens to compare with; `detectable` the smallest excess of the ratio
-    that would have been seen.
+    that would have been called a concentration four times out of five.
     """
 
     difference: Interval
@@ -57,8 +61,11 @@ def differences(sums: Floats, place: int, metric: str = "kl") -> tuple[Floats, F
         return (found - expected) / used, expected / used, used / n.sum(-1)
 
 
-def concentration(totals: Floats, draws: Floats, name: str) -> Concentration:
-    """The comparison for one class; `totals` (strata, classes, metrics), `draws` one axis more in front."""
+def concentration(totals: Floats, draws: Floats, name: str, tests: int = 1) -> Concentration:
+    """The comparison for one class; `totals` (strata, classes, metrics), `draws` one axis more in front.
+
+    `tests`: how many classes are tested together, of which the smallest p must stand Holm's first step.
+    """
     place = CLASSES.index(name)
     difference, expected, covered = (float(figure) for figure in differences(totals, place))
     drawn_difference, drawn_expected, _ = differences(draws, place)
@@ -74,5 +81,11 @@ def concentration(totals: Floats, draws: Floats, name: str) -> Concentration:
         ratio=percentile_interval(ratio, drawn_ratio),
         p=p_not_above(drawn_difference),
         covered=covered,
-        detectable=minimum_detectable(float(finite.std())) if len(finite) > 1 else float("nan"),
+        detectable=_detectable(float(finite.std()), tests) if len(finite) > 1 else float("nan"),
     )
+
+
+def _detectable(standard_error: float, tests: int) -> float:
+    """The excess whose p is small enough, and which is found to reach the margin, with a power of 80 %."""
+    by_p = minimum_detectable(standard_error, level=1 - 2 * SIGNIFICANCE / max(1, tests))  # p is one-sided
+    return max(by_p, MARGIN + minimum_detectable(standard_error, level=0.0))

@@ -16,12 +16,13 @@ from typing import Any
 
 from seatrial.export.bundle import Bundle
 from seatrial.export.session import Session
+from seatrial.export.session_graph import load_graph
 from seatrial.export.tokenizer import Tokenizer
 from seatrial.quantize.damage.classes import CLASSES
 from seatrial.quantize.damage.documents import LANGUAGES, Document
 from seatrial.quantize.damage.figures import LEAST_FLOOR, ClassFigures, class_figures, languages_of
 from seatrial.quantize.damage.forced import score_document
-from seatrial.quantize.damage.graft import EXACT, Parts, build, parts_of
+from seatrial.quantize.damage.graft import EXACT, Parts, build, graft, parts_of, refuse_another_type
 from seatrial.quantize.damage.store import Store
 from seatrial.quantize.damage.tally import tally
 
@@ -64,6 +65,16 @@ def _built(reference: Bundle, candidate: Bundle, parts: Parts, folder: Path) -> 
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def check_experiment(reference: Bundle, candidate: Bundle) -> None:
+    """Raises `UserError` where the experiment cannot be made, before anything is measured."""
+    experiment = variants(parts_of(candidate))
+    left, right = load_graph(reference.model_path), load_graph(candidate.model_path)
+    refuse_another_type(left, right)
+    vocabulary = Tokenizer.load(candidate.folder).vocabulary_size
+    for variant in experiment:
+        graft(left, right, variant.parts, vocabulary)
+
+
 def run_factorial(
     reference: Bundle,
     candidate: Bundle,
@@ -75,6 +86,7 @@ def run_factorial(
     together: Store,
     window: int,
     draws: int,
+    seed: int = 0,
     threads: int | None = None,
 ) -> list[dict[str, Any]]:
     """KL, harm and concentration of every variant, by class and language; resumable by document.
@@ -89,7 +101,7 @@ def run_factorial(
         if not all(store.has(place) for place in range(len(documents))):
             with _built(reference, candidate, variant.parts, work / "bundle") as bundle:
                 _score(reference, bundle, documents, tokenizer, store, window, threads)
-        found = tally(lambda store=store: store.documents(len(documents)), draws=draws)  # type: ignore[misc]
+        found = tally(lambda store=store: store.documents(len(documents)), draws=draws, seed=seed)  # type: ignore[misc]
         rows.append(
             {
                 "variant": variant.name,

@@ -31,7 +31,11 @@ LEAST_FLOOR = 2e-7
 
 @dataclass(frozen=True)
 class ClassFigures:
-    """Everything about one class. Rates are per token of the class; KL and NLL in nats per token."""
+    """Everything about one class. Rates are per token of the class; KL and NLL in nats per token.
+
+    The interval of a rate is the wider of the bootstrap's and Wilson's: resampled documents without a single
+    harm have none in any draw, which is not certainty.
+    """
 
     label: str
     tokens: int
@@ -99,7 +103,9 @@ def class_figures(found: Tally, floor: float, language: int | None = None) -> di
     sizes = sum(found.sizes[chosen])
     tokens = totals[:, :, 0].sum(0)
     enough = (documents >= LEAST_DOCUMENTS) & (tokens >= LEAST_TOKENS)
-    compared = {name: concentration(totals, draws, name) for name in CLASSES if name != OTHER}
+    named = [place for place, name in enumerate(CLASSES) if name != OTHER]
+    tests = int(enough[named].sum())
+    compared = {CLASSES[place]: concentration(totals, draws, CLASSES[place], tests) for place in named}
     adjusted = holm({name: c.p for name, c in compared.items() if enough[CLASSES.index(name)]})
     return {
         name: _one_class(
@@ -137,6 +143,14 @@ def _of_several(found: Interval, documents: int) -> Interval:
     return found if documents > 1 else Interval(found.value, math.nan, math.nan)
 
 
+def _with_wilson(found: Interval, count: int, of: int) -> Interval:
+    """The wider of a bootstrap's interval and Wilson's; without ends where the bootstrap has none."""
+    if not of or not math.isfinite(found.low):
+        return found
+    other = wilson(count, of)
+    return Interval(found.value, min(found.low, other.low), max(found.high, other.high))
+
+
 def _strata(sums: Floats) -> Floats:
     """(..., languages, deciles, classes, metrics) -> (..., strata, classes, metrics)."""
     return sums.reshape(*sums.shape[:-4], -1, *sums.shape[-2:])
@@ -158,6 +172,10 @@ def _one_class(
     n = int(totals[0])
     rates = {metric: _of_several(_rate(totals, draws, metric), documents) for metric in METRICS[1:6]}
     flips = _of_several(_rate_of(totals[3:6].sum(), totals[0], draws[:, 3:6].sum(1), draws[:, 0]), documents)
+    if not found.identical:  # two equal bundles are equal on other documents too
+        flips = _with_wilson(flips, int(totals[3:6].sum()), n)
+        for place, kind in enumerate(METRICS[3:6], 3):
+            rates[kind] = _with_wilson(rates[kind], int(totals[place]), n)
     verdict, reason = decide(
         Evidence(n, documents, all_documents, found.identical, rates["kl"], floor, compared, p_adjusted)
     )
@@ -277,7 +295,8 @@ def guard_figures(outcomes: Sequence[int]) -> dict[str, Any]:
         "damaged": wrong,
         **counts,
         "caught_share": wilson(counts["caught"], wrong).to_json(),
-        "escaped_share": wilson(counts["escaped"] + counts["no_figure"], wrong).to_json(),
+        "escaped_share": wilson(counts["escaped"], wrong).to_json(),
+        "no_figure_share": wilson(counts["no_figure"], wrong).to_json(),
     }
 
 

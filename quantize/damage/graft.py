@@ -111,6 +111,20 @@ def _refuse_another_model(known: set[str], candidate: onnx.ModelProto) -> None:
             )
 
 
+def refuse_another_type(reference: onnx.ModelProto, candidate: onnx.ModelProto) -> None:
+    """Raises `UserError` when the two compute in different types: their nodes would not fit together."""
+    types = [
+        next(o.type.tensor_type.elem_type for o in model.graph.output if o.name == "logits")
+        for model in (reference, candidate)
+    ]
+    if types[0] != types[1]:
+        names = [onnx.TensorProto.DataType.Name(kind).lower() for kind in types]
+        raise UserError(
+            f"the reference computes in {names[0]} and the candidate in {names[1]}: one part at a time needs "
+            "the bundle that the candidate was quantized from"
+        )
+
+
 def _reading_own(node: onnx.NodeProto, own: Iterable[str]) -> onnx.NodeProto:
     """A copy whose initializers are those of the candidate."""
     copy = onnx.NodeProto()

@@ -1,6 +1,6 @@
 """The noise floor: how far one bundle is from itself, before anything is called damage.
 
-The same session twice, other kernels and packing (mapped weights) or another split of the work (one thread),
+The same session twice, other kernels and packing (mapped weights) or another split of the work (threads),
 and prefill against one token at a time. What a difference between two bundles does not exceed, is not damage.
 """
 
@@ -51,9 +51,16 @@ def noise_between(
     return Noise(kind, len(ids), float(kl.mean()), float(kl.max()), float(changed.mean()))
 
 
-def measure_noise(bundle: Bundle, session: Session, ids: Sequence[int]) -> list[Noise]:
-    """All three kinds of noise of a bundle over the first TOKENS of `ids`."""
-    ids = list(ids[:TOKENS])
+def measure_noise(bundle: Bundle, session: Session, texts: Sequence[Sequence[int]]) -> list[Noise]:
+    """All three kinds of noise of a bundle over the first TOKENS of each of `texts`: the worst text's.
+
+    Give a text of every language: the floor is for all of them.
+    """
+    found = [_noise_of(bundle, session, list(ids[:TOKENS])) for ids in texts]
+    return [max(kind, key=lambda noise: noise.kl) for kind in zip(*found, strict=True)]
+
+
+def _noise_of(bundle: Bundle, session: Session, ids: list[int]) -> list[Noise]:
     first = session.score(ids)
     found = [noise_between("same session twice", first, session.score(ids), ids)]
     stepped = _stepped(session, ids)
@@ -71,10 +78,12 @@ def _stepped(session: Session, ids: Sequence[int]) -> NDArray[np.float32]:
 
 
 def _other_session(bundle: Bundle, session: Session) -> tuple[str, Callable[[], Session]]:
-    """Float weights run unpacked from their mapped file; packed ones keep their kernels, so one thread."""
+    """Float weights run unpacked from their mapped file; packed ones keep their kernels, so other threads."""
     if bundle.kv.dtype == "float32" and not bundle.info.get("quantized"):
         return "other packing", lambda: Session(bundle, capacity=session.capacity, weights="mapped")
-    return "one thread", lambda: Session(bundle, capacity=session.capacity, threads=1)
+    threads = 1 if session.threads > 1 else 2
+    kind = "one thread" if threads == 1 else "two threads"
+    return kind, lambda: Session(bundle, capacity=session.capacity, threads=threads)
 
 
 def floor_of(noise: Sequence[Noise]) -> float:

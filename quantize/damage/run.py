@@ -20,7 +20,7 @@ from seatrial.export.cache import cache_folder
 from seatrial.export.session import Session
 from seatrial.export.tokenizer import Tokenizer
 from seatrial.quantize.damage.documents import LANGUAGES, Document, echoed, own_documents
-from seatrial.quantize.damage.factorial import run_factorial
+from seatrial.quantize.damage.factorial import check_experiment, run_factorial
 from seatrial.quantize.damage.figures import (
     LEAST_FLOOR,
     breakdown_figures,
@@ -33,7 +33,7 @@ from seatrial.quantize.damage.forced import WINDOW, score_document
 from seatrial.quantize.damage.heading import common_tokenizer, describe, mark_of
 from seatrial.quantize.damage.noise import Noise, floor_of, measure_noise
 from seatrial.quantize.damage.report import DamageReport
-from seatrial.quantize.damage.store import Store, key_of
+from seatrial.quantize.damage.store import Store, code_mark, key_of
 from seatrial.quantize.damage.tally import tally
 from seatrial.quantize.probes.run import ProbePlan, run_probes
 from seatrial.quantize.stats import DRAWS
@@ -46,7 +46,9 @@ class Settings:
     """How to measure. `probes` None leaves the copy probes out; `work` None takes the user's cache folder.
 
     `window`: tokens that are read from an empty cache at a time; `draws`: of the bootstrap; `threads`: None
-    for all; `noise`: measure the noise floor first.
+    for all; `noise`: measure the noise floor first. `factorial`: also one part at a time; where the
+    candidate has no parts that the reference could take, that is an error, or with `factorial_optional` a
+    warning in the report.
     """
 
     window: int = WINDOW
@@ -56,6 +58,7 @@ class Settings:
     noise: bool = True
     probes: ProbePlan | None = None
     factorial: bool = False
+    factorial_optional: bool = False
     work: Path | None = None
 
 
@@ -89,15 +92,43 @@ def measure_damage(
     if not documents:
         raise UserError("there is no document to measure on: give texts with words in them")
     tokenizer = common_tokenizer(reference, candidate, (document.text for document in documents))
+    settings, warnings = _checked(reference, candidate, documents, tokenizer, settings)
     folder = _work_folder(reference, candidate, documents, settings)
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
         with FileLock(folder.with_suffix(".lock"), timeout=0):
-            return _measure(reference, candidate, documents, tokenizer, folder, settings, progress)
+            found = _measure(reference, candidate, documents, tokenizer, folder, settings, progress)
+            return replace(found, warnings=warnings)
     except Timeout as error:
         raise UserError(
             "another run is measuring these two bundles on these texts: wait for it, or stop it"
         ) from error
+
+
+def _checked(
+    reference: Bundle,
+    candidate: Bundle,
+    documents: Sequence[Document],
+    tokenizer: Tokenizer,
+    settings: Settings,
+) -> tuple[Settings, tuple[str, ...]]:
+    """What can be known before hours of measuring: settings that will work, and warnings."""
+    warnings = []
+    if settings.factorial:
+        try:
+            check_experiment(reference, candidate)
+        except UserError as error:
+            if not settings.factorial_optional:
+                raise
+            settings = replace(settings, factorial=False)
+            warnings.append(f"one part at a time was left out: {error}")
+    longer = sum(tokenizer.count(document.text) > settings.window for document in documents)
+    if longer:
+        warnings.append(
+            f"{longer} of {len(documents)} documents are longer than the window of {settings.window} tokens: "
+            "what stands in an earlier window cannot be copied, whatever is called copyable; raise --window"
+        )
+    return settings, tuple(warnings)
 
 
 def _measure(
@@ -117,11 +148,19 @@ def _measure(
     if settings.probes is not None:
         started = time.perf_counter()
         found = run_probes(
-            reference, candidate, tokenizer, settings.probes, folder, progress, settings.threads
+            reference,
+            candidate,
+            tokenizer,
+            settings.probes,
+            folder,
+            progress,
+            settings.threads,
+            draws=settings.draws,
         )
         seconds["probes"] = time.perf_counter() - started
         report = replace(report, probes=found)
     if settings.factorial:
+        started = time.perf_counter()
         report = replace(
             report,
             factorial=run_factorial(
@@ -134,9 +173,11 @@ def _measure(
                 together=store,
                 window=settings.window,
                 draws=settings.draws,
+                seed=settings.seed,
                 threads=settings.threads,
             ),
         )
+        seconds["factorial"] = time.perf_counter() - started
     store.remove()
     return report
 
@@ -145,7 +186,7 @@ def _work_folder(
     reference: Bundle, candidate: Bundle, documents: Sequence[Document], settings: Settings
 ) -> Path:
     texts = [text for document in documents for text in (document.language, document.text)]
-    key = key_of(mark_of(reference), mark_of(candidate), str(settings.window), "rows 1", *texts)
+    key = key_of(mark_of(reference), mark_of(candidate), str(settings.window), code_mark(), *texts)
     return (settings.work or cache_folder() / "damage") / key
 
 
@@ -168,6 +209,12 @@ def _forced(
         Session(candidate, capacity=capacity, threads=settings.threads) as right,
     ):
         _refuse_other_vocabulary(left, right, tokenizer)
+        noise: dict[str, list[Noise]] = {"reference": [], "candidate": []}
+        if settings.noise:
+            samples = _samples(documents, tokenizer)
+            noise = _noise((reference, candidate), (left, right), samples, progress)
+            seconds["noise"] = time.perf_counter() - started
+        started = time.perf_counter()
         for number, document in enumerate(documents):
             progress("reading documents", number / len(documents))
             if not store.has(number):
@@ -175,19 +222,33 @@ def _forced(
                 store.write(number, scored)
         progress("reading documents", 1.0)
         seconds["forced"] = time.perf_counter() - started
-        if not settings.noise:
-            return {"reference": [], "candidate": []}
-        started = time.perf_counter()
-        noise = {}
-        ids = max((tokenizer.encode(document.text) for document in documents[:8]), key=len)[:capacity]
-        for done, (whose, bundle, session) in enumerate(
-            [("reference", reference, left), ("candidate", candidate, right)]
-        ):
-            progress("noise floor", done / 2)
-            noise[whose] = measure_noise(bundle, session, ids)
-        progress("noise floor", 1.0)
-        seconds["noise"] = time.perf_counter() - started
         return noise
+
+
+def _samples(documents: Sequence[Document], tokenizer: Tokenizer) -> list[list[int]]:
+    """A text of each language that noise is measured on: the longest of its first few."""
+    samples = []
+    for language in LANGUAGES:
+        some = [document for document in documents if document.language == language][:8]
+        if some:
+            samples.append(max((tokenizer.encode(document.text) for document in some), key=len))
+    return samples
+
+
+def _noise(
+    bundles: Sequence[Bundle],
+    sessions: Sequence[Session],
+    samples: Sequence[Sequence[int]],
+    progress: Progress,
+) -> dict[str, list[Noise]]:
+    """The noise of both bundles, before anything is compared."""
+    noise = {}
+    for done, whose in enumerate(("reference", "candidate")):
+        progress("noise floor", done / 2)
+        texts = [ids[: sessions[done].capacity] for ids in samples]
+        noise[whose] = measure_noise(bundles[done], sessions[done], texts)
+    progress("noise floor", 1.0)
+    return noise
 
 
 def _refuse_other_vocabulary(left: Session, right: Session, tokenizer: Tokenizer) -> None:

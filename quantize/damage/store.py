@@ -11,9 +11,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+import onnxruntime
 
 from seatrial.quantize.damage.forced import ITEM, TOKEN, Scored
 
@@ -52,6 +55,21 @@ class Store:
 
     def _file(self, number: int) -> Path:
         return self.folder / f"document-{number:05d}.npz"
+
+
+# What decides the rows of a document: labels come from the guards, figures from here.
+_SOURCES = ("seatrial.guards", "seatrial.quantize.damage", "seatrial.quantize.probes")
+
+
+@cache
+def code_mark() -> str:
+    """Changes when the code behind the rows does, or onnxruntime's version: older rows must not be taken."""
+    digest = hashlib.sha256(onnxruntime.__version__.encode())
+    for package in _SOURCES:
+        root = Path(str(files(package)))
+        for file in sorted(file for file in root.rglob("*") if file.suffix in (".py", ".toml", ".txt")):
+            digest.update(file.relative_to(root).as_posix().encode() + file.read_bytes())
+    return digest.hexdigest()
 
 
 def key_of(*parts: str) -> str:

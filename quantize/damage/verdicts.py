@@ -19,15 +19,12 @@ import numpy as np
 
 from seatrial.errors import UserError
 from seatrial.quantize.damage.classes import known_class
-from seatrial.quantize.damage.concentration import Concentration
+from seatrial.quantize.damage.concentration import MARGIN, SIGNIFICANCE, Concentration
 from seatrial.quantize.stats import Interval
 
 # A bootstrap over fewer than a dozen documents gives intervals that are too short.
 LEAST_DOCUMENTS: Final = 12
 LEAST_TOKENS: Final = 60
-# An excess over `other` below a quarter is of no consequence, however sure it is.
-MARGIN: Final = 0.25
-SIGNIFICANCE: Final = 0.05
 
 
 class Verdict(StrEnum):
@@ -79,8 +76,15 @@ def _compare(compared: Concentration, p_adjusted: float) -> tuple[Verdict, str]:
         )
     if ratio.high < 1 + MARGIN:
         return Verdict.DOES_NOT, f"at most {ratio.high:.2f} times the damage of other tokens"
-    needed = max(MARGIN, compared.detectable)
-    return Verdict.CANNOT_TELL, f"an excess below {needed:.0%} cannot be seen with these documents"
+    if p_adjusted < SIGNIFICANCE:
+        return (
+            Verdict.CANNOT_TELL,
+            f"more than other tokens, but {ratio.value:.2f} times may be below the margin",
+        )
+    return (
+        Verdict.CANNOT_TELL,
+        f"an excess below {compared.detectable:.0%} may be missed with these documents",
+    )
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from seatrial.quantize.damage.verdicts import (
     parse_limits,
     passes,
 )
-from seatrial.quantize.stats import Interval
+from seatrial.quantize.stats import Interval, wilson
 
 
 def simulated(documents: int, factor: float, seed: int, *, tokens: int = 150) -> list[Scored]:
@@ -102,10 +102,34 @@ def test_false_alarms_are_rare_and_intervals_hold_the_truth():
 def test_the_stated_detectable_excess_is_mostly_seen():
     excess = verdict_on_digits(simulated(30, 1.0, 7)).compared.detectable
     seen = sum(
-        verdict_on_digits(simulated(30, 1 + excess, 200 + seed), seed).compared.p < 0.025
+        verdict_on_digits(simulated(30, 1 + excess, 200 + seed), seed).verdict is Verdict.CONCENTRATES
         for seed in range(25)
     )
     assert seen >= 0.6 * 25
+
+
+def test_an_effect_below_the_margin_is_never_called_detectable():
+    small = verdict_on_digits(simulated(40, 1.0, 5)).compared.detectable
+    sums = np.random.default_rng(0).normal(1, 1e-4, (1000, 1, len(CLASSES), len(METRICS)))
+    sure = concentration(sums[0], sums, DIGIT, tests=7).detectable
+    assert MARGIN < sure < MARGIN + 0.01 < small
+    wide = np.random.default_rng(0).normal(1, 0.05, (1000, 1, len(CLASSES), len(METRICS)))
+    assert (
+        concentration(wide[0], wide, DIGIT, tests=7).detectable
+        > concentration(wide[0], wide, DIGIT).detectable
+    )
+
+
+def test_no_harm_in_few_tokens_is_not_certainty():
+    """Every draw of documents without a harm has none: Wilson's upper end keeps a limit from being passed."""
+    rows = list(simulated(LEAST_DOCUMENTS, 1.0, 3, tokens=10))
+    for scored in rows:
+        scored.tokens["flip"] = 0
+    found = class_figures(tally(lambda: rows), 1e-6)[OTHER]
+    harm, n = found.kinds["harm"], found.tokens
+    assert (harm.value, harm.low) == (0, 0) and harm.high == wilson(0, n).high > 0
+    assert passes(Limit(OTHER, "harm", harm.high / 2), harm, found.enough) is None
+    assert passes(Limit(OTHER, "harm", harm.high * 2), harm, found.enough) is True
 
 
 def test_difference_in_differences_by_hand():

@@ -108,7 +108,7 @@ def test_swapped_names_are_found_as_names(reports):
 def test_noise_of_the_reference_is_far_below_any_damage(fp32_bundle, reports):
     tokenizer = Tokenizer.load(fp32_bundle.folder)
     with Session(fp32_bundle, capacity=64, threads=1) as session:
-        noise = measure_noise(fp32_bundle, session, tokenizer.encode(DOCUMENTS[0].text)[:40])
+        noise = measure_noise(fp32_bundle, session, [tokenizer.encode(DOCUMENTS[0].text)[:40]])
     assert [found.kind for found in noise] == [
         "same session twice",
         "prefill against step by step",

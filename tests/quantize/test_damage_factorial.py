@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from seatrial.errors import UserError
 from seatrial.export.bundle import open_bundle
 from seatrial.export.session import Session
 from seatrial.export.tokenizer import Tokenizer
@@ -12,6 +13,7 @@ from seatrial.quantize.damage.documents import own_documents
 from seatrial.quantize.damage.factorial import TOGETHER, run_factorial, variants
 from seatrial.quantize.damage.forced import score_document
 from seatrial.quantize.damage.graft import Parts, parts_of
+from seatrial.quantize.damage.run import Settings, measure_damage
 from seatrial.quantize.damage.store import Store
 
 pytestmark = pytest.mark.usefixtures("own_cache")
@@ -84,6 +86,24 @@ def test_fewer_bits_hurt_more_and_only_where_they_are(measured):
         assert four[name] == eight[name] > 0, "8 bits in both"
     assert four[TOGETHER] > 0.5 * four["weights, accuracy level 4"]
     assert eight["weights, accuracy level 4"] > eight["weights, exact arithmetic"]
+
+
+def test_what_cannot_be_taken_apart_is_known_before_anything_is_measured(tiny, tmp_path):
+    def never(*_):
+        raise AssertionError("something was measured")
+
+    settings = Settings(factorial=True, work=tmp_path)
+    with pytest.raises(UserError, match="no parts"):
+        measure_damage(tiny, tiny, DOCUMENTS, settings, never)
+    optional = Settings(factorial=True, factorial_optional=True, noise=False, work=tmp_path, threads=1)
+    report = measure_damage(tiny, tiny, DOCUMENTS[:2], optional)
+    assert report.factorial is None and "no parts" in report.warnings[0]
+
+
+def test_documents_longer_than_the_window_are_warned_of(tiny, tmp_path):
+    settings = Settings(window=200, noise=False, work=tmp_path, threads=1)
+    report = measure_damage(tiny, tiny, DOCUMENTS[:2], settings)
+    assert "2 of 2 documents are longer than the window of 200" in report.warnings[0]
 
 
 def test_a_finished_experiment_is_read_from_its_rows(measured, tiny):

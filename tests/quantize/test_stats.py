@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from itertools import product
 from math import comb
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -60,6 +61,9 @@ def test_mcnemar_is_the_exact_binomial_test(harms, repairs):
 
 def test_mcnemar_of_large_counts_does_not_overflow():
     assert 0 < mcnemar(2600, 2400) < 0.01
+    normal = 2 * NormalDist().cdf(-(1000 - 1) / 81_000**0.5)
+    assert mcnemar(40_000, 41_000) == pytest.approx(normal, rel=0.02)
+    assert mcnemar(40_000, 40_000) == 1.0
     assert mcnemar(0, 0) == 1.0
 
 
