@@ -27,9 +27,20 @@ ERRORS = (
     "other",
 )
 _END = re.compile(r"[\n。！？；]|[.!?;](?=\s|$)")
-_NAME_EN = re.compile(r"[A-Z][\w'’-]*(?:\s+[A-Z][\w'’-]*)*")
-_NAME_ZH = re.compile(r"[㐀-鿿]+")
-_SPACED_DIGITS = re.compile(r"\d(?:[ \-]?\d)+")
+_WORD = re.compile(r"[^\W\d_][\w'’-]*")
+# What belongs to the sentence, not to the name: a possessive, or a mark that nothing follows.
+_AFTER_NAME_EN = re.compile(r"(?:['’]s|['’-]+)$")
+_HAN = "㐀-鿿\U00020000-\U0003ffff"
+_NAME_ZH = re.compile(f"[{_HAN}]+(?:[·・•][{_HAN}]+)*")
+# Hanzi write no end of a word, so a name ends where a word begins that links it to its sentence: copula,
+# particle, preposition, conjunction, adverb, "said", or a form of address. Any other hanzi is read as name.
+_AFTER_NAME_ZH = re.compile("[是的在和与也都将说]|先生|女士")
+# One point or comma inside a string of digits groups them, as a hyphen does.
+_SPACED_DIGITS = re.compile(r"\d(?:[ \-.,]?\d)+")
+_LAST_GROUP = re.compile(r"\d+$")
+_ATTACHED_DIGIT = re.compile(r"[.,-]?\d")
+# Between two figures that are written as one: nothing, spaces, or one joining mark.
+_JOINT = re.compile(r"\s*|[-./,]")
 
 
 @dataclass(frozen=True)
@@ -55,14 +66,9 @@ class Answer:
 def judge_answer(needle: Needle, written: str, others: Collection[str] = ()) -> Answer:
     """Judge what was written after the question; `others` are answers of other needles on the page."""
     answer = first_statement(written)
-    exact = _starts_with(answer, needle.answer)
     given = name_in(answer, needle) if needle.is_name else answer
-    if needle.is_name:
-        same = folded(given) == folded(needle.answer)
-    else:
-        same = exact or same_figure(needle.answer, given)
-    if same or exact:
-        return Answer(answer, exact, True, 0, "")
+    if _same(needle, needle.answer, given):
+        return Answer(answer, _starts_with(answer, needle.answer), True, 0, "")
     wanted, found = carrier(needle.answer, needle), carrier(given, needle)
     return Answer(answer, False, False, Levenshtein.distance(wanted, found), _error(needle, given, others))
 
@@ -82,19 +88,77 @@ def folded(text: str) -> str:
 def name_in(answer: str, needle: Needle) -> str:
     """The name an answer begins with: capitalised words, or hanzi up to one more than were asked for."""
     text = unicodedata.normalize("NFKC", answer)
-    if needle.language == "en":
-        found = _NAME_EN.search(text)
-        return found.group() if found else ""
+    return _name_en(text) if needle.language == "en" else _name_zh(text, needle.answer)
+
+
+def _name_en(text: str) -> str:
+    """The first capitalised word and those that follow with only spaces between; hyphens join."""
+    start = end = None
+    for word in _WORD.finditer(text):
+        follows = end is None or text[end : word.start()].isspace()
+        if word.group()[0].isupper() and follows:
+            start = word.start() if start is None else start
+            end = word.end()
+        elif start is not None:
+            break
+    return "" if start is None else _AFTER_NAME_EN.sub("", text[start:end])
+
+
+def _name_zh(text: str, wanted: str) -> str:
+    """The first hanzi, up to a word that cannot belong to the name; a hanzi of `wanted` in its place can."""
     found = _NAME_ZH.search(text)
-    return found.group()[: len(needle.answer) + 1] if found else ""
+    if not found:
+        return ""
+    run = found.group()
+    # The shortest names have two hanzi.
+    ends = (m.start() for m in _AFTER_NAME_ZH.finditer(run) if m.start() >= 2)
+    end = next((at for at in ends if wanted[at : at + 1] != run[at]), len(run))
+    return run[: min(end, len(wanted) + 1)]
 
 
 def same_figure(wanted: str, given: str) -> bool:
-    """Whether the first figure of `given` is the value of `wanted`, however it is written."""
+    """Whether the first figure of `given` is the value of `wanted`, however it is written.
+
+    What follows may not extend it: a scale word, a unit that `wanted` lacks, or a figure joined to it. A
+    classifier after a plain count (三千零二十六间) changes no value and is none.
+    """
     if _is_digit_string(wanted):
-        return digits_of(_first_digits(given)) == digits_of(wanted)
+        return digits_of(_first_digits(given)) == digits_of(wanted) and not _extended(given)
+    return _same_value(wanted, given)
+
+
+def _extended(given: str) -> bool:
+    """Whether what follows the last group of digits makes another value of it: 4 8 2万, 4 8 2 million."""
+    group, after = _last_group(given)
+    figure = first_figure(group + after)
+    # Only values can be extended: 3号 may read as a day of a month, yet it closes a number.
+    return figure is not None and figure.value is not None and not _same_value(group, group + after)
+
+
+def _same_value(wanted: str, given: str) -> bool:
     left, right = first_figure(wanted), first_figure(given)
-    return left is not None and right is not None and _key(left) == _key(right)
+    if left is None or right is None or _joined(given) != right.text:
+        return False
+    # A date may be given more fully than asked, with its weekday.
+    return set(left.fields) <= set(right.fields) and _key(left) == _key(right) and _same_unit(left, right)
+
+
+def _same_unit(wanted: Quantity, found: Quantity) -> bool:
+    return wanted.unit == found.unit or (wanted.unit is None and wanted.kind == found.kind)
+
+
+def _joined(text: str) -> str:
+    """The first figure with the figures written right after it; "" without one."""
+    figures = extract_quantities(text)
+    if not figures:
+        return ""
+    start, end = figures[0].span
+    for figure in figures[1:]:
+        # A time after a date adds to the day, it does not change it.
+        if figure.value is None or not _JOINT.fullmatch(text[end : figure.span[0]]):
+            break
+        end = figure.span[1]
+    return text[start:end]
 
 
 def first_figure(text: str) -> Quantity | None:
@@ -113,8 +177,7 @@ def carrier(text: str, needle: Needle) -> str:
         return folded(text)
     if _is_digit_string(needle.answer):
         return digits_of(_first_digits(text))
-    figure = first_figure(text)
-    said = figure.text if figure else text
+    said = _joined(text) or text
     return digits_of(said) or folded(said)
 
 
@@ -125,11 +188,16 @@ def _error(needle: Needle, given: str, others: Collection[str]) -> str:
         return "wrong role"
     if needle.is_name:
         return _name_error(folded(needle.answer), folded(given))
-    edits = edit_error(carrier(needle.answer, needle), carrier(given, needle))
-    if _is_digit_string(needle.answer):
-        return edits
-    wanted, found = first_figure(needle.answer), first_figure(given)
-    return (_figure_error(wanted, found) if wanted and found else "") or edits
+    wanted, found = carrier(needle.answer, needle), carrier(given, needle)
+    digit_string = _is_digit_string(needle.answer)
+    if digit_string and wanted != found:
+        return edit_error(wanted, found)
+    # Where the digits of a string are right, what follows its last group made it wrong.
+    group, after = _last_group(given)
+    said, read = (group, group + after) if digit_string else (needle.answer, given)
+    left, right = first_figure(said), first_figure(read)
+    by_value = _figure_error(left, right) if left and right else ""
+    return by_value or ("inserted" if wanted == found else edit_error(wanted, found))
 
 
 def _answers(needle: Needle, given: str) -> bool:
@@ -152,7 +220,7 @@ def _figure_error(wanted: Quantity, found: Quantity) -> str:
     if wanted.value is None or found.value is None:
         return ""
     if wanted.value == found.value:
-        return "unit"
+        return "" if _same_unit(wanted, found) else "unit"
     return "magnitude" if _power_of_ten(wanted.value, found.value) else ""
 
 
@@ -197,18 +265,24 @@ def _first_digits(text: str) -> str:
     return found.group() if found else ""
 
 
+def _last_group(text: str) -> tuple[str, str]:
+    """The last unbroken digits of the first string of digits, and all text after them."""
+    plain = unicodedata.normalize("NFKC", text)
+    found = _SPACED_DIGITS.search(plain)
+    group = _LAST_GROUP.search(found.group()) if found else None
+    return (group.group(), plain[found.end() :]) if found and group else ("", "")
+
+
 def _key(figure: Quantity) -> tuple[object, ...]:
-    value = None if figure.value is None else figure.value.normalize()
-    return figure.fields, value, figure.unit, figure.string
+    value, high = (None if v is None else v.normalize() for v in (figure.value, figure.high))
+    return bool(figure.fields), value, high, figure.string
 
 
 def _starts_with(answer: str, wanted: str) -> bool:
-    """The answer begins with the wanted text, and no further digit or letter follows right after."""
+    """Whether a right answer begins with the wanted text itself, with no digit or letter right after it."""
     if not answer.startswith(wanted):
         return False
-    after = answer[len(wanted) : len(wanted) + 2]
-    if not after:
-        return True
-    if after[0].isdecimal() or (after[0] in ".,-" and after[1:].isdecimal()):
+    after = answer[len(wanted) :]
+    if _ATTACHED_DIGIT.match(after):
         return False
-    return not (wanted[-1].isalpha() and wanted[-1].isascii() and after[0].isalpha())
+    return not (wanted[-1].isalpha() and wanted[-1].isascii() and after[:1].isalpha())

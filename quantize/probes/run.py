@@ -26,11 +26,12 @@ from seatrial.quantize.probes.errors import Answer, judge_answer
 from seatrial.quantize.probes.needles import Needle
 from seatrial.quantize.probes.page import Page, PageJob, make_page
 from seatrial.quantize.probes.summary import summarize
+from seatrial.quantize.stats import DRAWS
 from seatrial.quantize.texts import evaluation_text
 
 Progress = Callable[[str, float | None], None]
 ANSWER_TOKENS = 28
-FILE = "probes-2.jsonl"  # another number where pages of one name are made differently
+FILE = "probes-3.jsonl"  # another number where pages of one name are made or judged differently
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,13 @@ def run_probes(
     folder: Path,
     progress: Progress,
     threads: int | None = None,
+    *,
+    draws: int = DRAWS,
 ) -> dict[str, Any]:
-    """Run every page of the plan that is not in `folder` yet; the summary of all of them."""
+    """Run every page of the plan that is not in `folder` yet; the summary of all, from `draws` resamples.
+
+    Raises UserError where every context is longer than the model allows.
+    """
     longest = _longest_context(reference, candidate)
     jobs = plan.jobs(longest)
     if not jobs:
@@ -94,7 +100,7 @@ def run_probes(
                 _append(file, done[job.name])
             spent += job.context
         progress("copy probes", 1.0)
-    found = summarize([done[job.name] for job in jobs], plan.name)
+    found = summarize([done[job.name] for job in jobs], plan.name, seed=plan.seed, draws=draws)
     return {**found, "contexts_left_out": sorted({c for c, _ in plan.pages} - {job.context for job in jobs})}
 
 
@@ -181,12 +187,22 @@ def _append(file: Path, row: dict[str, Any]) -> None:
 
 
 def _finished(file: Path) -> Iterator[dict[str, Any]]:
-    """Pages that were finished; a last line cut off by the interruption is dropped from the file."""
+    """Pages that were finished; a last line cut off by the interruption is dropped from the file.
+
+    Lines are parted as bytes: an answer may hold U+2028 or U+0085, which end a line for `splitlines` but not
+    in this file, and a cut may be inside a character.
+    """
     if not file.is_file():
         return
-    lines = file.read_text(encoding="utf-8").splitlines(keepends=True)
-    whole = [line for line in lines if line.endswith("\n")]
-    if len(whole) != len(lines):
-        file.write_text("".join(whole), encoding="utf-8")
+    *whole, cut = file.read_bytes().split(b"\n")
+    if cut:
+        _replace(file, b"".join(line + b"\n" for line in whole))
     for line in whole:
         yield json.loads(line)
+
+
+def _replace(file: Path, content: bytes) -> None:
+    """Write a file so that an interruption leaves the old one or the new one, never a part."""
+    temporary = file.with_name(file.name + ".part")
+    temporary.write_bytes(content)
+    temporary.replace(file)

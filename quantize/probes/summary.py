@@ -2,6 +2,7 @@
 
 Probes of one page share its text and what the models made of it, so pages are what is resampled: a verdict
 needs McNemar's test, which takes probes as independent, and an interval over pages that excludes nothing.
+Pages are resampled within their language, as the plan sets how many there are of each.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ from typing import Any
 import numpy as np
 
 from seatrial.quantize.stats import (
+    DRAWS,
+    LEVEL,
     ClusterBootstrap,
     Interval,
     holm,
@@ -28,6 +31,8 @@ from seatrial.quantize.stats import (
 # What a cell needs before anything is said of it: pairs, and right copies by the reference.
 LEAST_PAIRS = 30
 LEAST_RIGHT = 10
+# A bootstrap over fewer clusters gives intervals that are too short.
+LEAST_PAGES = 12
 _SIGNIFICANCE = 0.05
 
 
@@ -74,21 +79,34 @@ _CUTS: dict[str, Callable[[Pair], str]] = {
 }
 
 
-def summarize(pages: Sequence[dict[str, Any]], plan: str) -> dict[str, Any]:
-    """The `probes` part of the report."""
-    pairs = pairs_of(pages)
-    cells = {
-        cut: {value: _cell([p for p in pairs if of(p) == value]) for value in _ordered(pairs, of)}
-        for cut, of in _CUTS.items()
-    }
-    for values in cells.values():
-        adjusted = holm({value: cell["mcnemar_p"] for value, cell in values.items()})
-        for value, cell in values.items():
-            cell["p_adjusted"] = adjusted[value]
-            cell["verdict"] = _verdict(cell, adjusted[value])
-    overall = _cell(pairs)
-    overall["verdict"] = _verdict(overall, overall["mcnemar_p"])
+@dataclass(frozen=True)
+class _Resampling:
+    seed: int
+    draws: int
+
+
+def summarize(
+    pages: Sequence[dict[str, Any]], plan: str, *, seed: int = 0, draws: int = DRAWS
+) -> dict[str, Any]:
+    """The `probes` part of the report; `draws` resamples of the pages, drawn with `seed`."""
+    pairs, how = pairs_of(pages), _Resampling(seed, draws)
+    cells = {cut: _cut(pairs, of, how) for cut, of in _CUTS.items()}
+    overall = _cell(pairs, how, LEVEL)
+    overall["verdict"] = _verdict(overall, overall["mcnemar_p"], _enough(pairs))
     return {"plan": plan, "pages": len(pages), "all": overall, **cells, "guard": _guard(pairs)}
+
+
+def _cut(pairs: Sequence[Pair], of: Callable[[Pair], str], how: _Resampling) -> dict[str, dict[str, Any]]:
+    """The cells of one cut, with Holm's adjustment over them."""
+    members = {value: [p for p in pairs if of(p) == value] for value in _ordered(pairs, of)}
+    # What the first step of Holm's procedure asks of the smallest p.
+    level = 1 - _SIGNIFICANCE / max(1, len(members))
+    cells = {value: _cell(mine, how, level) for value, mine in members.items()}
+    adjusted = holm({value: cell["mcnemar_p"] for value, cell in cells.items()})
+    for value, cell in cells.items():
+        cell["p_adjusted"] = adjusted[value]
+        cell["verdict"] = _verdict(cell, adjusted[value], _enough(members[value]))
+    return cells
 
 
 def _ordered(pairs: Sequence[Pair], of: Callable[[Pair], str]) -> list[str]:
@@ -100,13 +118,13 @@ def _ordered(pairs: Sequence[Pair], of: Callable[[Pair], str]) -> list[str]:
     return sorted({of(pair) for pair in pairs}, key=key)
 
 
-def _cell(pairs: Sequence[Pair]) -> dict[str, Any]:
+def _cell(pairs: Sequence[Pair], how: _Resampling, level: float) -> dict[str, Any]:
     """Rates of both bundles, what changed, and the errors of the candidate (and of the reference)."""
     n = len(pairs)
     right = [(p.reference["normalized"], p.candidate["normalized"]) for p in pairs]
     harms = sum(r and not c for r, c in right)
     repairs = sum(c and not r for r, c in right)
-    difference, error = _difference(pairs)
+    difference, error = _difference(pairs, how)
     return {
         "n": n,
         "reference": _rates([p.reference for p in pairs]),
@@ -115,17 +133,47 @@ def _cell(pairs: Sequence[Pair]) -> dict[str, Any]:
         "repairs": repairs,
         "difference": difference.to_json(),
         "mcnemar_p": mcnemar(harms, repairs),
-        "minimum_detectable": _detectable(harms + repairs, n, error),
+        "minimum_detectable": _detectable(harms + repairs, n, error, level) if _enough(pairs) else None,
     }
 
 
-def _detectable(changed: int, n: int, standard_error: float) -> float | None:
-    """The smallest change of the copy rate that would have shown; None where none would at this size.
+def _enough(pairs: Sequence[Pair]) -> bool:
+    """Whether there is enough for a verdict: without, even a change of every copy would not show."""
+    right = sum(bool(pair.reference["normalized"]) for pair in pairs)
+    pages = len({pair.page for pair in pairs})
+    return len(pairs) >= LEAST_PAIRS and right >= LEAST_RIGHT and pages >= LEAST_PAGES
+
+
+def _detectable(changed: int, n: int, standard_error: float, level: float) -> float | None:
+    """The smallest change of the copy rate that would have shown; None where not even 1.0 would.
 
     The larger of what McNemar's test and the interval over pages would have needed.
     """
-    found = minimum_detectable_pairs(max(changed / n, 1 / n), n)
-    return max(found, minimum_detectable(standard_error)) if math.isfinite(found) else None
+    by_test = _detectable_by_test(changed, n, level)
+    if by_test is None:
+        return None
+    found = max(by_test, minimum_detectable(standard_error, level=level))
+    return found if found <= 1 else None
+
+
+def _detectable_by_test(changed: int, n: int, level: float) -> float | None:
+    """The smallest change that McNemar's test at `level` sees among `n` pairs, of which `changed` differ.
+
+    A change needs as many pairs that differ as it is large, also where few differed: the share that differs
+    is the observed one or the change itself, whichever is larger.
+    """
+    if not n or mcnemar(n, 0) >= 1 - level:
+        return None
+    found = minimum_detectable_pairs(changed / n, n, level=level) if changed else math.nan
+    if math.isfinite(found):
+        return found
+    # No change up to the observed share is seen, so from here on the change is the share.
+    low, high = changed / n, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        seen = math.isfinite(minimum_detectable_pairs(middle, n, level=level))
+        low, high = (low, middle) if seen else (middle, high)
+    return high
 
 
 def _rates(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -139,25 +187,31 @@ def _rates(answers: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _difference(pairs: Sequence[Pair]) -> tuple[Interval, float]:
-    """Candidate's copy rate minus the reference's, its interval over pages, and its standard error."""
-    pages: dict[str, list[int]] = {}
+def _difference(pairs: Sequence[Pair], how: _Resampling) -> tuple[Interval, float]:
+    """Candidate's copy rate minus the reference's, its interval over pages, and its standard error.
+
+    NaN ends and error where no language has two pages: resampling gives such a sample itself every time.
+    """
+    pages: dict[tuple[str, str], list[int]] = {}
     for pair in pairs:
-        sums = pages.setdefault(pair.page, [0, 0])
+        sums = pages.setdefault((pair.language, pair.page), [0, 0])
         sums[0] += int(pair.candidate["normalized"]) - int(pair.reference["normalized"])
         sums[1] += 1
-    bootstrap = ClusterBootstrap([len(pages)], (2,))
-    for sums in pages.values():
-        bootstrap.add(np.asarray(sums, np.float64))
+    sizes = Counter(language for language, _ in pages)
+    strata = {language: place for place, language in enumerate(sizes)}
+    bootstrap = ClusterBootstrap(list(sizes.values()), (2,), draws=how.draws, seed=how.seed)
+    for (language, _), sums in pages.items():
+        bootstrap.add(np.asarray(sums, np.float64), strata[language])
+    value = float(bootstrap.totals[0] / bootstrap.totals[1]) if pages else math.nan
+    if max(sizes.values(), default=0) < 2:
+        return Interval(value, math.nan, math.nan), math.nan
     drawn = bootstrap.draws[:, 0] / bootstrap.draws[:, 1]
-    value = float(bootstrap.totals[0] / bootstrap.totals[1])
     return percentile_interval(value, drawn), float(drawn.std())
 
 
-def _verdict(cell: dict[str, Any], p: float) -> str:
+def _verdict(cell: dict[str, Any], p: float, enough: bool) -> str:
     """ "harmed", "repaired", "none" (no copy differs) or "cannot tell"."""
-    right = round(cell["reference"]["normalized"]["value"] * cell["n"]) if cell["n"] else 0
-    if cell["n"] < LEAST_PAIRS or right < LEAST_RIGHT:
+    if not enough:
         return "cannot tell"
     if cell["harms"] == cell["repairs"] == 0:
         return "none"
@@ -178,4 +232,5 @@ def _guard(pairs: Sequence[Pair]) -> dict[str, Any]:
         "no_figure": counts["no figure"],
         "caught_share": wilson(counts["caught"], wrong).to_json(),
         "escaped_share": wilson(counts["escaped"], wrong).to_json(),
+        "no_figure_share": wilson(counts["no figure"], wrong).to_json(),
     }

@@ -19,6 +19,8 @@ from seatrial.quantize.probes.page import PageJob, make_page
 from seatrial.quantize.probes.run import (
     FILE,
     ProbePlan,
+    _append,
+    _finished,
     continue_text,
     filler_sentences,
     run_probes,
@@ -71,6 +73,41 @@ def test_an_interrupted_run_goes_on_and_ends_the_same(bundle, tokenizer, tmp_pat
     assert len(rows) == len(PLAN.jobs()) and rows[0]["mark"] == "kept"
     assert again == whole
     assert shares == sorted(shares) and shares[-1] == 1
+
+
+@pytest.mark.parametrize("mark", ["\u2028", "\u2029", "\u0085", "\x0c"])
+def test_an_answer_may_hold_what_ends_a_line_elsewhere(mark, tmp_path):
+    rows = [{"page": "1", "written": f"周敏{mark}然"}, {"page": "2", "written": f"$4{mark}8"}]
+    for row in rows:
+        _append(tmp_path / FILE, row)
+    before = (tmp_path / FILE).stat()
+    assert list(_finished(tmp_path / FILE)) == rows
+    after = (tmp_path / FILE).stat()
+    assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)  # nothing was cut
+
+
+@pytest.mark.parametrize("name", ["周敏然", "Leona Prattwell"])
+def test_a_line_cut_anywhere_is_dropped_and_the_file_goes_on(name, tmp_path):
+    file, row = tmp_path / FILE, {"page": "1", "written": name}
+    _append(file, row)
+    line = file.read_bytes()
+    for cut in range(1, len(line)):  # also inside a hanzi
+        file.write_bytes(line + line[:cut])
+        assert list(_finished(file)) == [row]
+        assert file.read_bytes() == line
+        assert list(tmp_path.iterdir()) == [file]
+    _append(file, row)
+    assert list(_finished(file)) == [row, row]
+
+
+def test_the_summary_gets_the_seed_and_the_draws(bundle, tokenizer, tmp_path, monkeypatch):
+    given = {}
+    monkeypatch.setattr(
+        "seatrial.quantize.probes.run.summarize", lambda _pages, _plan, **how: given.update(how) or {}
+    )
+    plan = ProbePlan("seeded", ((512, 1),), distractors=(0,), languages=("en",), seed=7)
+    run_probes(bundle, bundle, tokenizer, plan, tmp_path, silent, threads=1, draws=50)
+    assert given == {"seed": 7, "draws": 50}
 
 
 def test_contexts_longer_than_the_model_are_left_out_or_refused(bundle, tokenizer, tmp_path):
