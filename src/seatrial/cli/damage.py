@@ -70,6 +70,8 @@ def damage(
 
     if quick and full:
         raise UserError("--quick and --full are two presets: give one of them")
+    if echo and not text:
+        raise UserError("--echo needs --text: the package's own documents are always read twice")
     limits = parse_limits(fail_on or [])
     plan = FULL if full else QUICK if quick else None
     settings = Settings(
@@ -88,17 +90,21 @@ def damage(
     with stage_progress(quiet) as progress:
         report = measure_damage(open_bundle(reference), open_bundle(candidate), documents, settings, progress)
     document = strict(report.to_json())
-    if html is not None:
-        from seatrial.report import write_document
+    # What was measured is kept nowhere by now: neither a page nor a pipe that fails may take the other along.
+    try:
+        if as_json:
+            print_json(document)
+        else:
+            from seatrial.cli.damage_report import print_report
 
-        write_document(document, report.candidate.name, html, language=lang)
-    if as_json:
-        print_json(document)
-    else:
-        from seatrial.cli.damage_report import print_report
+            print_report(report)
+        code = _exit_code(report, limits)
+    finally:
+        if html is not None:
+            from seatrial.report import write_document
 
-        print_report(report)
-    return _exit_code(report, limits)
+            write_document(document, report.candidate.name, html, language=lang)
+    return code
 
 
 def _documents(names: Sequence[str] | None, echo: bool) -> list[Document] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from seatrial.quantize.damage.verdicts import Verdict
 from seatrial.quantize.probes.errors import ERRORS
 
 if TYPE_CHECKING:
@@ -19,12 +20,20 @@ if TYPE_CHECKING:
     from seatrial.quantize.stats import Interval
 
 _LEFT = ("verdict", "error")
+# Names of the experiment's variants, as short as a column of figures.
+_SHORT_PARTS = {
+    "weights, exact arithmetic": "weights",
+    "head and embedding": "head",
+    "KV cache": "KV",
+    "all together": "all",
+}
 _COLOURS = {"none": "green", "does not concentrate": "green", "concentrates": "red", "cannot tell": "yellow"}
 
 
 def print_report(report: DamageReport) -> None:
     """The whole report on stdout."""
-    console = Console(highlight=False)
+    # Folders may be called anything: neither [int4] nor :100: in a name is markup.
+    console = Console(highlight=False, emoji=False)
     _heading(console, report)
     console.print(_class_table("all languages", report.classes))
     console.print(_concentration_table(report.classes))
@@ -39,13 +48,13 @@ def print_report(report: DamageReport) -> None:
         console.print(_factorial_table(report.factorial))
     _limits_of_sight(console, report)
     for warning in report.warnings:
-        console.print(f"warning: {warning}")
+        console.print(f"warning: {warning}", markup=False)
 
 
 def _heading(console: Console, report: DamageReport) -> None:
     for role, heading in (("reference", report.reference), ("candidate", report.candidate)):
-        console.print(f"{role}: {heading.name} (weights {heading.weights}, KV {heading.kv})")
-        console.print(f"  {heading.provenance}")
+        console.print(f"{role}: {heading.name} (weights {heading.weights}, KV {heading.kv})", markup=False)
+        console.print(f"  {heading.provenance}", markup=False)
     counts = ", ".join(f"{count} {language}" for language, count in report.documents.items())
     console.print(f"documents: {counts}; {report.tokens:,} tokens; intervals 95 %, documents resampled")
     for whose, noise in report.noise.items():
@@ -118,6 +127,13 @@ def _interval(found: Interval, scale: float = 1) -> str:
     return f"{value} \\[{_short(found.low * scale)},{_short(found.high * scale)}]"
 
 
+def _two_digits(value: float | None) -> str:
+    """Two digits that count, so that small figures can be compared: 0.00041."""
+    if value is None or not math.isfinite(value):
+        return "-"
+    return f"{value:#.2g}" if 0 < abs(value) < 1 else _short(value)
+
+
 def _short(value: float) -> str:
     return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
 
@@ -150,8 +166,10 @@ def _guard(console: Console, guard: Mapping[str, Any]) -> None:
 
 
 def _probes(console: Console, probes: Mapping[str, Any]) -> None:
-    columns = ("probes", "n", "ref %", "cand %", "harms", "repairs", "p", "verdict")
-    table = _table(f"copy probes ({probes['plan']}, {probes['pages']} pages): right copies", *columns)
+    # Broken here and not by rich, which shrinks the widest column even below its words.
+    columns = ("probes", "n", "ref\n%", "cand\n%", "change,\npoints", "harms", "repairs", "p", "verdict")
+    title = f"copy probes ({probes['plan']}, {probes['pages']} pages): right copies, intervals by page"
+    table = _table(title, *columns)
     rows = [("all", probes["all"])]
     for cut in ("language", "context", "depth", "distractors", "kind"):
         rows += [(f"{cut} {value}", cell) for value, cell in probes[cut].items()]
@@ -161,10 +179,11 @@ def _probes(console: Console, probes: Mapping[str, Any]) -> None:
             str(cell["n"]),
             f"{100 * cell['reference']['normalized']['value']:.0f}",
             f"{100 * cell['candidate']['normalized']['value']:.0f}",
+            _points(cell["difference"]),
             str(cell["harms"]),
             str(cell["repairs"]),
             _p(cell.get("p_adjusted", cell["mcnemar_p"])),
-            cell["verdict"],
+            cell["verdict"].replace(" ", "\n"),
         )
     console.print(_keep_words(table))
     console.print(_error_table(probes))
@@ -173,6 +192,16 @@ def _probes(console: Console, probes: Mapping[str, Any]) -> None:
         f"number guard on the candidate's {guard['wrong_figures']} wrong copies of figures: "
         f"{guard['caught']} caught, {guard['escaped']} escaped, {guard['no_figure']} no figure"
     )
+
+
+def _points(difference: Mapping[str, float | None]) -> str:
+    """Candidate minus reference in points, its interval in a line below."""
+    ends = (difference[end] for end in ("value", "low", "high"))
+    value, low, high = (math.nan if end is None else 100 * end for end in ends)
+    if not math.isfinite(value):
+        return "-"
+    told = f"{value:+.1f}"
+    return f"{told}\n\\[{low:+.1f},{high:+.1f}]" if math.isfinite(low) and math.isfinite(high) else told
 
 
 def _error_table(probes: Mapping[str, Any]) -> Table:
@@ -188,11 +217,17 @@ def _error_table(probes: Mapping[str, Any]) -> Table:
 
 
 def _factorial_table(rows: Any) -> Table:
-    classes = list(rows[0]["classes"])
-    table = _table("one part at a time: KL, nats", "part", *classes)
-    for row in rows:
-        table.add_row(row["variant"], *(_short(row["classes"][name]["kl"]["value"]) for name in classes))
-    return table
+    """Values only: five parts with intervals are wider than a terminal."""
+    heads = [_short_part(row["variant"]) for row in rows]
+    table = _table("one part at a time: KL, nats (intervals: --json, --html)", "class", *heads)
+    for name in rows[0]["classes"]:
+        table.add_row(name, *(_two_digits(row["classes"][name]["kl"]["value"]) for row in rows))
+    return _keep_words(table)
+
+
+def _short_part(variant: str) -> str:
+    """ "weights, accuracy level 4" -> "level 4"; what is not known stays as it is."""
+    return _SHORT_PARTS.get(variant, variant.removeprefix("weights, accuracy "))
 
 
 def _limits_of_sight(console: Console, report: DamageReport) -> None:
@@ -205,12 +240,19 @@ def _limits_of_sight(console: Console, report: DamageReport) -> None:
         console.print(
             f"smallest excess over other tokens that this run would have shown (power 80 %): {seen}"
         )
-    else:
+    elif _too_few(report.classes.values()):
         console.print("too few documents or tokens for any verdict: give more texts with --text")
+    elif all(found.verdict is Verdict.NONE for found in report.classes.values() if found.tokens):
+        console.print("no class differs by more than two runs of one bundle do")
     if report.probes is None:
         console.print("copying was not tested: add --quick or --full")
     else:
         _limits_of_probes(console, report.probes)
+
+
+def _too_few(classes: Iterable[ClassFigures]) -> bool:
+    """Whether no class could be judged for its size; two identical bundles are judged at any."""
+    return all(found.verdict is Verdict.CANNOT_TELL and not found.enough for found in classes)
 
 
 def _limits_of_probes(console: Console, probes: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from seatrial.report.charts import drawable, intervals
@@ -74,7 +74,10 @@ def damage_notes(data: dict[str, Any], say: Speaker) -> list[str]:
         )
     ]
     told = ", ".join(f"{say.term(name)} {excess:.0%}" for name, excess in seen.items() if excess is not None)
-    notes.append(f"{say('damage_seen')} {told}" if told else say("damage_unseen"))
+    if told:
+        notes.append(f"{say('damage_seen')} {told}")
+    elif all(found["verdict"] == "cannot tell" for found in data["classes"].values()):
+        notes.append(say("damage_unseen"))  # of identical bundles there is a verdict: none
     if data.get("probes"):
         notes += _probe_notes(data["probes"], say)
     return [*notes, *data.get("warnings", [])]
@@ -152,21 +155,25 @@ def _probe_row(name: str, cell: dict[str, Any], say: Speaker) -> list[str]:
 
 
 def _parts(parts: list[dict[str, Any]], say: Speaker) -> Table:
-    classes = list(parts[0]["classes"])
     rows = [
-        [row["variant"], *(short(row["classes"][name]["kl"]["value"]) for name in classes)] for row in parts
+        [say.term(name), *(with_ends(part["classes"][name]["kl"], digits=two_digits) for part in parts)]
+        for name in parts[0]["classes"]
     ]
-    return {"title": f"{say('damage_parts')}: KL", "heads": ["", *map(say.term, classes)], "rows": rows}
+    heads = [say("class"), *(say.term(part["variant"]) for part in parts)]
+    return {"title": f"{say('damage_parts')}: KL", "heads": heads, "rows": rows}
 
 
-def with_ends(found: dict[str, Any] | None, scale: float = 1) -> str:
-    """ "0.114 (0.102–0.127)", a dash where there is no figure."""
+def with_ends(
+    found: dict[str, Any] | None, scale: float = 1, digits: Callable[[float | None], str] | None = None
+) -> str:
+    """ "0.114 (0.102–0.127)", a dash where there is no figure; `digits` writes one figure."""
     if not found or found["value"] is None:
         return DASH
-    value = short(found["value"] * scale)
+    write = digits or short
+    value = write(found["value"] * scale)
     if found["low"] is None or found["high"] is None:
         return value
-    return f"{value} ({short(found['low'] * scale)}{_TO}{short(found['high'] * scale)})"
+    return f"{value} ({write(found['low'] * scale)}{_TO}{write(found['high'] * scale)})"
 
 
 def _p(value: float | None) -> str:
@@ -178,3 +185,8 @@ def short(value: float | None) -> str:
     if value is None:
         return DASH
     return f"{value:.3f}" if abs(value) < 1 else f"{value:.2f}" if abs(value) < 100 else f"{value:.0f}"
+
+
+def two_digits(value: float | None) -> str:
+    """Two digits that count, so that small figures can be compared: 0.00041."""
+    return f"{value:#.2g}" if value is not None and 0 < abs(value) < 1 else short(value)
