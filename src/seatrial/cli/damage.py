@@ -81,6 +81,7 @@ def damage(
         threads=threads,
         probes=None if plan is None else replace(plan, seed=seed),
         factorial=factorial or full,
+        factorial_optional=not factorial,
     )
     if html is not None:
         from seatrial.report import check_ready
