@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from seatrial.quantize.damage.classes import CLASSES, OTHER
 from seatrial.quantize.damage.concentration import Concentration, concentration
 from seatrial.quantize.damage.documents import LANGUAGES
-from seatrial.quantize.damage.escapes import Outcome
-from seatrial.quantize.damage.tally import ITEM_METRICS, METRICS, Tally, breakdown_cells
+from seatrial.quantize.damage.tally import METRICS, Tally
 from seatrial.quantize.damage.verdicts import (
     LEAST_DOCUMENTS,
     LEAST_TOKENS,
@@ -130,15 +129,15 @@ def _tested(found: Concentration | None, enough: bool, documents: int) -> Concen
         return found
     return replace(
         found,
-        difference=_of_several(found.difference, documents),
-        nll_difference=_of_several(found.nll_difference, documents),
-        ratio=_of_several(found.ratio, documents),
+        difference=of_several(found.difference, documents),
+        nll_difference=of_several(found.nll_difference, documents),
+        ratio=of_several(found.ratio, documents),
         p=math.nan,
         detectable=math.nan,
     )
 
 
-def _of_several(found: Interval, documents: int) -> Interval:
+def of_several(found: Interval, documents: int) -> Interval:
     """The interval, without ends when it comes from one document: resampling that gives itself every time."""
     return found if documents > 1 else Interval(found.value, math.nan, math.nan)
 
@@ -170,8 +169,8 @@ def _one_class(
     pooled: bool,
 ) -> ClassFigures:
     n = int(totals[0])
-    rates = {metric: _of_several(_rate(totals, draws, metric), documents) for metric in METRICS[1:6]}
-    flips = _of_several(_rate_of(totals[3:6].sum(), totals[0], draws[:, 3:6].sum(1), draws[:, 0]), documents)
+    rates = {metric: of_several(_rate(totals, draws, metric), documents) for metric in METRICS[1:6]}
+    flips = of_several(rate_of(totals[3:6].sum(), totals[0], draws[:, 3:6].sum(1), draws[:, 0]), documents)
     if not found.identical:  # two equal bundles are equal on other documents too
         flips = _with_wilson(flips, int(totals[3:6].sum()), n)
         for place, kind in enumerate(METRICS[3:6], 3):
@@ -198,10 +197,10 @@ def _one_class(
 
 def _rate(totals: Floats, draws: Floats, metric: str) -> Interval:
     place = METRICS.index(metric)
-    return _rate_of(totals[place], totals[0], draws[:, place], draws[:, 0])
+    return rate_of(totals[place], totals[0], draws[:, place], draws[:, 0])
 
 
-def _rate_of(total: float, of: float, drawn: Floats, drawn_of: Floats) -> Interval:
+def rate_of(total: float, of: float, drawn: Floats, drawn_of: Floats) -> Interval:
     """A mean with its bootstrap interval; NaN of nothing."""
     with np.errstate(divide="ignore", invalid="ignore"):
         value = float(np.float64(total) / of) if of else float("nan")
@@ -212,92 +211,6 @@ def _spread(found: Tally, place: int) -> dict[str, float]:
     shares = {"median": 0.5, "p95": 0.95, "p99": 0.99}
     spread = {name: found.kl_quantile(place, share) for name, share in shares.items()}
     return {**spread, "max": float(found.kl_max[place])}
-
-
-@dataclass(frozen=True)
-class ItemFigures:
-    """Whole figures and names of one class: any wrong token is harm; NLL per digit, else per character."""
-
-    items: int
-    right: int  # by the reference
-    harmed: int
-    harm: Interval  # of those the reference has right (Wilson)
-    repaired: int
-    mcnemar_p: float
-    nll_per_size: float
-    nll_delta_per_size: Interval
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "n": self.items,
-            "right_in_reference": self.right,
-            "harmed": self.harmed,
-            "harm": self.harm.to_json(),
-            "repaired": self.repaired,
-            "mcnemar_p": self.mcnemar_p,
-            "nll_per_digit_or_character": self.nll_per_size,
-            "nll_delta_per_digit_or_character": self.nll_delta_per_size.to_json(),
-        }
-
-
-def item_figures(found: Tally, language: int | None = None) -> dict[str, ItemFigures]:
-    """Figures of whole items by class, of one language or of both; classes without items are left out."""
-    chosen = slice(None) if language is None else slice(language, language + 1)
-    totals, draws = found.items.totals[chosen].sum(0), found.items.draws[:, chosen].sum(1)
-    return {
-        name: _one_item(totals[place], draws[:, place], sum(found.sizes[chosen]))
-        for place, name in enumerate(CLASSES)
-        if totals[place, 0] > 0
-    }
-
-
-def _one_item(totals: Floats, draws: Floats, documents: int) -> ItemFigures:
-    items, right, harmed, repaired = (int(figure) for figure in totals[:4])
-    size, nll, delta = (ITEM_METRICS.index(name) for name in ("size", "nll", "delta"))
-    per_size = _rate_of(totals[delta], totals[size], draws[:, delta], draws[:, size])
-    return ItemFigures(
-        items=items,
-        right=right,
-        harmed=harmed,
-        harm=wilson(harmed, right),
-        repaired=repaired,
-        mcnemar_p=mcnemar(harmed, repaired),
-        nll_per_size=float(totals[nll] / totals[size]),
-        nll_delta_per_size=_of_several(per_size, documents),
-    )
-
-
-def breakdown_figures(found: Tally) -> list[dict[str, Any]]:
-    """KL and harm by position in the item, its length, and whether it could be copied; a row per cell."""
-    rows = []
-    for cell, (kind, value) in enumerate(breakdown_cells()):
-        for place, name in enumerate(CLASSES):
-            totals, draws = found.breakdown.totals[cell, place], found.breakdown.draws[:, cell, place]
-            if totals[0]:
-                rows.append(
-                    {
-                        "class": name,
-                        "by": kind,
-                        "value": value,
-                        "n": int(totals[0]),
-                        "kl": _rate_of(totals[1], totals[0], draws[:, 1], draws[:, 0]).to_json(),
-                        "harm": _rate_of(totals[3], totals[0], draws[:, 3], draws[:, 0]).to_json(),
-                    }
-                )
-    return rows
-
-
-def guard_figures(outcomes: Sequence[int]) -> dict[str, Any]:
-    """Of damaged figures: what the number guard catches and what escapes it, counts and shares."""
-    counts = {outcome.name.lower(): int(outcomes[outcome]) for outcome in Outcome if outcome}
-    wrong = sum(count for name, count in counts.items() if name != "same_value")
-    return {
-        "damaged": wrong,
-        **counts,
-        "caught_share": wilson(counts["caught"], wrong).to_json(),
-        "escaped_share": wilson(counts["escaped"], wrong).to_json(),
-        "no_figure_share": wilson(counts["no_figure"], wrong).to_json(),
-    }
 
 
 def languages_of(found: Tally) -> list[int]:

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from seatrial.quantize.damage.figures import ClassFigures, ItemFigures
+from seatrial.quantize.damage.figures import ClassFigures
+from seatrial.quantize.damage.item_figures import ItemFigures
 from seatrial.quantize.damage.noise import Noise
 from seatrial.quantize.damage.verdicts import Limit, passes
 

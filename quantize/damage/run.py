@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -20,46 +19,19 @@ from seatrial.export.cache import cache_folder
 from seatrial.export.session import Session
 from seatrial.export.tokenizer import Tokenizer
 from seatrial.quantize.damage.documents import LANGUAGES, Document, echoed, own_documents
-from seatrial.quantize.damage.factorial import check_experiment, run_factorial
-from seatrial.quantize.damage.figures import (
-    LEAST_FLOOR,
-    breakdown_figures,
-    class_figures,
-    guard_figures,
-    item_figures,
-    languages_of,
-)
-from seatrial.quantize.damage.forced import WINDOW, score_document
+from seatrial.quantize.damage.factorial import run_factorial
+from seatrial.quantize.damage.figures import LEAST_FLOOR, class_figures, languages_of
+from seatrial.quantize.damage.forced import score_document
 from seatrial.quantize.damage.heading import common_tokenizer, describe, mark_of
+from seatrial.quantize.damage.item_figures import breakdown_figures, guard_figures, item_figures
 from seatrial.quantize.damage.noise import Noise, floor_of, measure_noise
 from seatrial.quantize.damage.report import DamageReport
+from seatrial.quantize.damage.settings import Settings, checked
 from seatrial.quantize.damage.store import Store, code_mark, key_of
 from seatrial.quantize.damage.tally import tally
-from seatrial.quantize.probes.run import ProbePlan, run_probes
-from seatrial.quantize.stats import DRAWS
+from seatrial.quantize.probes.run import run_probes
 
 Progress = Callable[[str, float | None], None]  # what is going on, and the share done in [0, 1] where known
-
-
-@dataclass(frozen=True)
-class Settings:
-    """How to measure. `probes` None leaves the copy probes out; `work` None takes the user's cache folder.
-
-    `window`: tokens that are read from an empty cache at a time; `draws`: of the bootstrap; `threads`: None
-    for all; `noise`: measure the noise floor first. `factorial`: also one part at a time; where the
-    candidate has no parts that the reference could take, that is an error, or with `factorial_optional` a
-    warning in the report.
-    """
-
-    window: int = WINDOW
-    draws: int = DRAWS
-    seed: int = 0
-    threads: int | None = None
-    noise: bool = True
-    probes: ProbePlan | None = None
-    factorial: bool = False
-    factorial_optional: bool = False
-    work: Path | None = None
 
 
 def _silent(_what: str, _share: float | None) -> None:
@@ -92,7 +64,7 @@ def measure_damage(
     if not documents:
         raise UserError("there is no document to measure on: give texts with words in them")
     tokenizer = common_tokenizer(reference, candidate, (document.text for document in documents))
-    settings, warnings = _checked(reference, candidate, documents, tokenizer, settings)
+    settings, warnings = checked(reference, candidate, documents, tokenizer, settings)
     folder = _work_folder(reference, candidate, documents, settings)
     folder.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -103,32 +75,6 @@ def measure_damage(
         raise UserError(
             "another run is measuring these two bundles on these texts: wait for it, or stop it"
         ) from error
-
-
-def _checked(
-    reference: Bundle,
-    candidate: Bundle,
-    documents: Sequence[Document],
-    tokenizer: Tokenizer,
-    settings: Settings,
-) -> tuple[Settings, tuple[str, ...]]:
-    """What can be known before hours of measuring: settings that will work, and warnings."""
-    warnings = []
-    if settings.factorial:
-        try:
-            check_experiment(reference, candidate)
-        except UserError as error:
-            if not settings.factorial_optional:
-                raise
-            settings = replace(settings, factorial=False)
-            warnings.append(f"one part at a time was left out: {error}")
-    longer = sum(tokenizer.count(document.text) > settings.window for document in documents)
-    if longer:
-        warnings.append(
-            f"{longer} of {len(documents)} documents are longer than the window of {settings.window} tokens: "
-            "what stands in an earlier window cannot be copied, whatever is called copyable; raise --window"
-        )
-    return settings, tuple(warnings)
 
 
 def _measure(
@@ -289,17 +235,7 @@ def report_of(
         breakdown=breakdown_figures(found),
         guard=guard_figures(found.outcomes.tolist()),
         seconds=seconds,
-        settings=_told(settings),
+        settings=settings.told(),
     )
     seconds["statistics"] = time.perf_counter() - started
     return report
-
-
-def _told(settings: Settings) -> dict[str, Any]:
-    return {
-        "window": settings.window,
-        "draws": settings.draws,
-        "seed": settings.seed,
-        "level": 0.95,
-        "probes": None if settings.probes is None else settings.probes.name,
-    }

@@ -15,8 +15,9 @@ from seatrial.cli.damage_report import print_report
 from seatrial.cli.output import strict
 from seatrial.errors import UserError
 from seatrial.quantize.damage.classes import BIT, CLASSES
-from seatrial.quantize.damage.figures import class_figures, guard_figures, item_figures
+from seatrial.quantize.damage.figures import class_figures
 from seatrial.quantize.damage.forced import ITEM, TOKEN, Scored
+from seatrial.quantize.damage.item_figures import guard_figures, item_figures
 from seatrial.quantize.damage.report import BundleHeading, DamageReport
 from seatrial.quantize.damage.tally import tally
 from seatrial.quantize.probes.summary import summarize

@@ -15,7 +15,8 @@ from seatrial.quantize.damage.verdicts import Verdict
 from seatrial.quantize.probes.errors import ERRORS
 
 if TYPE_CHECKING:
-    from seatrial.quantize.damage.figures import ClassFigures, ItemFigures
+    from seatrial.quantize.damage.figures import ClassFigures
+    from seatrial.quantize.damage.item_figures import ItemFigures
     from seatrial.quantize.damage.report import DamageReport
     from seatrial.quantize.stats import Interval
 
