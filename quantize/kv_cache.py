@@ -43,22 +43,18 @@ class KvScales:
     warnings: tuple[str, ...] = ()
 
 
-def peaks_of(
-    session: Session, texts: Sequence[Sequence[int]], lengths: Sequence[int] | None = None
-) -> dict[str, Floats]:
+def peaks_of(session: Session, texts: Sequence[Sequence[int]]) -> dict[str, Floats]:
     """Largest magnitude of every cache channel, (kv_heads, head_dim), over texts.
 
-    `session` must be a float one that shares its buffers. With `lengths` only the beginnings of the texts are
-    read; a model that looks back only stores the same rows for a beginning as for the whole.
+    `session` must be a float one that shares its buffers.
     """
     peaks: dict[str, Floats] = {}
     for ids in texts:
-        for length in sorted({min(length, len(ids)) for length in lengths or [len(ids)]}):
-            session.reset()
-            session.prefill(ids[:length])
-            for name, rows in session.kv_rows().items():
-                peak = np.abs(rows).max(axis=(0, 2)).astype(np.float32)
-                peaks[name] = np.maximum(peaks.get(name, peak), peak)
+        session.reset()
+        session.prefill(ids)
+        for name, rows in session.kv_rows().items():
+            peak = np.abs(rows).max(axis=(0, 2)).astype(np.float32)
+            peaks[name] = np.maximum(peaks.get(name, peak), peak)
     return peaks
 
 

@@ -55,9 +55,9 @@ def decide(evidence: Evidence) -> tuple[Verdict, str]:
     if evidence.identical and evidence.tokens and evidence.all_documents >= LEAST_DOCUMENTS:
         return Verdict.NONE, "every figure of both bundles is the same"
     if evidence.documents < LEAST_DOCUMENTS:
-        return Verdict.CANNOT_TELL, f"{evidence.documents} documents, at least {LEAST_DOCUMENTS} are needed"
+        return Verdict.CANNOT_TELL, f"documents: {evidence.documents}, at least {LEAST_DOCUMENTS} are needed"
     if evidence.tokens < LEAST_TOKENS:
-        return Verdict.CANNOT_TELL, f"{evidence.tokens} tokens, at least {LEAST_TOKENS} are needed"
+        return Verdict.CANNOT_TELL, f"tokens: {evidence.tokens}, at least {LEAST_TOKENS} are needed"
     if evidence.kl.high <= evidence.floor:
         return Verdict.NONE, "not above the noise floor"
     if evidence.compared is None:

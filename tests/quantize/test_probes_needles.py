@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -22,6 +23,7 @@ from seatrial.quantize.probes.needles import (
 )
 from seatrial.quantize.probes.page import DEPTHS, PageJob, make_page
 from seatrial.quantize.probes.run import FULL, QUICK, filler_sentences
+from seatrial.quantize.stats import minimum_detectable_pairs
 
 LANGUAGES = ("en", "zh")
 EVERY = [(language, kind) for language in LANGUAGES for kind in kinds(language)]
@@ -139,3 +141,23 @@ def test_plans_are_even_at_every_point_and_leave_long_contexts_out():
 
 def test_digits_of_any_script_are_read():
     assert digits_of("４８-2١") == "4821"
+
+
+@pytest.mark.parametrize(
+    ("plan", "pages", "probes", "all_probes", "one_kind"),
+    [(QUICK, 36, 182, 0.09, None), (FULL, 568, 2852, 0.02, (0.12, 0.14))],
+    ids=["quick", "full"],
+)
+def test_the_page_says_what_the_presets_can_detect(plan, pages, probes, all_probes, one_kind):
+    """The figures of docs/damage.md: one copy in five differs, kinds tested together (Holm's first step)."""
+    filler = {language: filler_sentences(language) for language in LANGUAGES}
+    made = [make_page(job, filler[job.language], count) for job in plan.jobs()]
+    asked = Counter(f"{page.job.language}:{needle.kind}" for page in made for _, needle in page.needles)
+    assert (len(made), asked.total()) == (pages, probes)
+    assert minimum_detectable_pairs(0.2, probes) == pytest.approx(all_probes, abs=0.005)
+    level = 1 - 0.05 / len(asked)
+    ends = [minimum_detectable_pairs(0.2, n, level=level) for n in (max(asked.values()), min(asked.values()))]
+    if one_kind is None:
+        assert np.isnan(ends).all()
+    else:
+        assert ends == pytest.approx(one_kind, abs=0.005)
